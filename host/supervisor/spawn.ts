@@ -1,0 +1,146 @@
+import { randomBytes } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { asUrutauError } from '@urutau/contract';
+import { execa } from 'execa';
+import type { DriverPackage } from '../driver-packages/manifest.ts';
+import { type CommandProblem, resolveCommand } from './command.ts';
+import { driverEnvironment } from './environment.ts';
+import { ProcessGroup } from './process-group.ts';
+import type { Transport } from './readiness.ts';
+import { createRuntimeFolder, type RuntimeFolder, sweepRuntimeFolders } from './runtime-folder.ts';
+
+export interface SpawnOptions {
+  readonly role: 'source' | 'sink';
+  readonly driver: DriverPackage;
+  /** Plain, with its secrets revealed; written to a file that only this user can read. */
+  readonly config: unknown;
+  readonly transport: Transport;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface DriverProcess {
+  readonly pid: number;
+  readonly token: string;
+  readonly folder: RuntimeFolder;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  readonly group: ProcessGroup;
+  /** Resolves when the first process of the group has ended. */
+  readonly exited: Promise<Exit>;
+}
+
+export type Spawned =
+  | { readonly kind: 'spawned'; readonly process: DriverProcess }
+  | { readonly kind: 'unusable'; readonly problem: CommandProblem }
+  | { readonly kind: 'refused'; readonly error: Error };
+
+/** Starts a driver in its own process group, tied to this host's life. The caller ends the group and removes the folder. */
+export async function spawnDriver({ role, driver, config, transport }: SpawnOptions): Promise<Spawned> {
+  const { directory, manifest } = driver;
+  const resolved = await resolveCommand(manifest.command, directory, {
+    path: process.env['PATH'] ?? '',
+    arch: process.arch,
+    node: process.execPath,
+  });
+  if (resolved.kind === 'unusable') return resolved;
+  const wrapper = await parentDeathWrapper();
+  let folder: RuntimeFolder;
+  try {
+    folder = await createRuntimeFolder(config, process.env);
+  } catch (error) {
+    return { kind: 'refused', error: asUrutauError(error) };
+  }
+
+  const token = randomBytes(32).toString('base64');
+  const hostStdout = manifest.stdout === 'host';
+  const [file = '', ...args] = [...wrapper, resolved.file, ...resolved.args];
+  const child = execa(file, args, {
+    cwd: directory,
+    env: driverEnvironment({
+      role,
+      token,
+      configFile: folder.configFile,
+      directory,
+      listen: transport === 'unix' ? { socket: folder.socketPath } : { bind: '127.0.0.1:0' },
+      hostStdout,
+      passed: manifest.env,
+      host: process.env,
+    }),
+    extendEnv: false,
+    detached: true, // A group of its own, so that all that it starts can be ended with it.
+    cleanup: false,
+    reject: false,
+    buffer: false,
+    // The pipe on stdin is the lifeline: nothing is ever written, and its end tells the driver that the host is gone.
+    stdio: hostStdout ? ['pipe', 'pipe', 'pipe', 1] : ['pipe', 'pipe', 'pipe'],
+  });
+  if (child.pid === undefined) {
+    const result = await child;
+    await folder.remove();
+    return {
+      kind: 'refused',
+      error: result.cause instanceof Error ? result.cause : new Error(String(result.originalMessage)),
+    };
+  }
+  child.stdin?.on('error', () => {}); // The driver may close its end.
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+  const group = new ProcessGroup(child.pid, exited);
+  endWithHost(group, folder);
+  return {
+    kind: 'spawned',
+    process: {
+      pid: child.pid,
+      token,
+      folder,
+      stdout: child.stdout as Readable,
+      stderr: child.stderr as Readable,
+      group,
+      exited,
+    },
+  };
+}
+
+/** Removes what dead hosts left behind on this machine. */
+export function sweepDeadHosts(): Promise<void> {
+  return sweepRuntimeFolders(process.env);
+}
+
+let wrapperFound: Promise<readonly string[]> | undefined;
+
+/** Looked for once: what makes the kernel end the driver with us, where the platform has it. Not every `setpriv` knows the option. */
+function parentDeathWrapper(): Promise<readonly string[]> {
+  wrapperFound ??= (async () => {
+    if (process.platform !== 'linux') return [];
+    const wrapper = ['setpriv', '--pdeathsig', 'KILL', '--'] as const;
+    const { exitCode } = await execa(wrapper[0], [...wrapper.slice(1), process.execPath, '--version'], {
+      reject: false,
+    });
+    return exitCode === 0 ? wrapper : [];
+  })();
+  return wrapperFound;
+}
+
+const living = new Map<ProcessGroup, RuntimeFolder>();
+
+/** An orderly host has ended its drivers long before it exits; one that exits at once takes them with it. */
+function endWithHost(group: ProcessGroup, folder: RuntimeFolder): void {
+  if (living.size === 0) process.on('exit', endAll);
+  living.set(group, folder);
+  void group.gone.then(() => {
+    living.delete(group);
+    if (living.size === 0) process.off('exit', endAll);
+  });
+}
+
+function endAll(): void {
+  for (const [group, folder] of living) {
+    group.signal('SIGKILL');
+    folder.removeNow();
+  }
+}
