@@ -1,0 +1,33 @@
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'libsql';
+import type { CheckpointStore } from './store.ts';
+
+/** One sqlite file; a write is on the disk when it returns. */
+export function sqliteStore(path: string): CheckpointStore {
+  mkdirSync(dirname(path), { recursive: true });
+  const database = new Database(path);
+  database.exec('PRAGMA journal_mode = WAL');
+  database.exec('PRAGMA synchronous = FULL');
+  database.exec(
+    'CREATE TABLE IF NOT EXISTS checkpoints (writer TEXT, target TEXT, checkpoint TEXT NOT NULL, PRIMARY KEY (writer, target))',
+  );
+  const select = database.prepare('SELECT checkpoint FROM checkpoints WHERE writer = ? AND target = ?');
+  const upsert = database.prepare(
+    'INSERT INTO checkpoints VALUES (?, ?, ?) ON CONFLICT (writer, target) DO UPDATE SET checkpoint = excluded.checkpoint',
+  );
+  const list = database.prepare('SELECT target FROM checkpoints WHERE writer = ? ORDER BY target');
+  const remove = database.prepare('DELETE FROM checkpoints WHERE writer = ? AND target = ?');
+  return {
+    read: (writer, table) => (select.get(writer, table) as { checkpoint: string } | undefined)?.checkpoint ?? null,
+    write: (writer, table, checkpoint) => void upsert.run(writer, table, checkpoint),
+    remove: (writer, tables) => {
+      const present = (list.all(writer) as { target: string }[])
+        .map(({ target }) => target)
+        .filter((target) => tables === 'all' || tables.includes(target));
+      for (const target of present) remove.run(writer, target);
+      return present;
+    },
+    close: () => database.close(),
+  };
+}

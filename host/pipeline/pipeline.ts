@@ -1,0 +1,338 @@
+import { ACTION, asUrutauError, UrutauError } from '@urutau/contract';
+import type { CheckpointStore } from '../checkpoint/store.ts';
+import { FlightClient } from '../flight/client.ts';
+import type { Log } from '../observe/log.ts';
+import { backoffMs } from '../supervisor/backoff.ts';
+import type { DriverConnection, RunningDriver, Supervisor, SupervisorStatus } from '../supervisor/supervisor.ts';
+import { runSession, type SessionEnd, type SessionHandle } from './session.ts';
+import { openSink } from './sink/sink.ts';
+import { openSource } from './source/source.ts';
+import type { PauseReason, TableEvent } from './table/state.ts';
+import { reasonOf, Table, type TableSettings } from './table/table.ts';
+
+export interface PipelineOptions {
+  name: string;
+  /** Random, one per run of the host. */
+  run: string;
+  tables: readonly TableSettings[];
+  snapshotMode: 'initial' | 'none';
+  flush: { rows: number; bytes: number; intervalMs: number };
+  windowBytes: number;
+  /** End by itself once everything is in the destination. */
+  untilCaughtUp: boolean;
+  /** Makes a supervisor that connects through `connect`; the pipeline starts and stops it. */
+  supervisor: (role: 'source' | 'sink', connect: Connect) => Supervisor;
+  store: () => CheckpointStore;
+  log: Log;
+  /** Monotonic. */
+  nowMs: () => number;
+  wallMs: () => number;
+  random: () => number;
+  /** A plan for a table, before it is carried out. */
+  announced: (table: string, plan: string) => void;
+}
+
+type Connect = (endpoint: string, token: string) => Promise<DriverConnection>;
+
+/** How a run ended. `failed`: it could not go on; `error` says why. */
+export type PipelineOutcome = { kind: 'stopped' } | { kind: 'caught-up' } | { kind: 'failed'; error: UrutauError };
+
+export interface TableStatus {
+  source: string;
+  target: string;
+  state: string;
+  reason: PauseReason | null;
+  snapshot: 'done' | 'not begun' | { rangesLeft: number } | 'one picture';
+  estimatedRows: number | null;
+  offset: string | null;
+  totals: Table['totals'];
+  lastCommitAt: string | null;
+  lastCommitMillis: number | null;
+  /** Commit time at the source of the newest change that is durable, RFC 3339. */
+  lastCommitTs: string | null;
+}
+
+export interface PipelineStatus {
+  pipeline: string;
+  run: string;
+  startedAt: string;
+  uptimeSec: number;
+  sessions: number;
+  source: SupervisorStatus;
+  sink: SupervisorStatus;
+  windowBytes: number;
+  tables: TableStatus[];
+}
+
+/** A session that lived for so long went well: delays begin again at their first step. */
+const WELL_MS = 10_000;
+const DELAY = { firstMs: 500, maxMs: 30_000 };
+/** One table may begin the session anew so often within the time; then it pauses, and the others go on. */
+const RESTARTS_MAX = 5;
+const RESTARTS_WITHIN_MS = 300_000;
+
+/** One pipeline: two supervised drivers, and one session after the other while both live. */
+export class Pipeline {
+  readonly tables: readonly Table[];
+  readonly #options: PipelineOptions;
+  readonly #source: Supervisor;
+  readonly #sink: Supervisor;
+  readonly #clients = new Map<string, FlightClient>();
+  readonly #restarts = new Map<Table, number[]>();
+  readonly #startedMs: number;
+  #session: SessionHandle | null = null;
+  #sessions = 0;
+  #again = new AbortController();
+  #fatal: UrutauError | null = null;
+
+  constructor(options: PipelineOptions) {
+    this.#options = options;
+    this.#startedMs = options.wallMs();
+    this.tables = options.tables.map((settings) => new Table(settings, (table) => this.#report(table)));
+    this.#source = options.supervisor('source', (endpoint, token) => this.#connect('source', endpoint, token));
+    this.#sink = options.supervisor('sink', (endpoint, token) => this.#connect('sink', endpoint, token));
+  }
+
+  /** Runs until `stop` aborts, everything is caught up (where asked), or it cannot go on. Both drivers are gone then. */
+  async run(stop: AbortSignal): Promise<PipelineOutcome> {
+    this.#source.start();
+    this.#sink.start();
+    try {
+      return await this.#sessionsUntil(stop);
+    } catch (error) {
+      if (stop.aborted) return { kind: 'stopped' };
+      return { kind: 'failed', error: asUrutauError(error) };
+    } finally {
+      await Promise.all([this.#source.stop(), this.#sink.stop()]);
+    }
+  }
+
+  /** Ready: both drivers live and a session carries the tables. */
+  get ready(): boolean {
+    return this.#session !== null;
+  }
+
+  async pause(name: string, message = 'paused by hand'): Promise<void> {
+    const table = this.#table(name);
+    const remedy = `urutau-host table resume ${name}`;
+    await this.#perform(table, { kind: 'pause', reason: { by: 'user', code: 'paused', message, remedy } });
+  }
+
+  async resume(name: string): Promise<void> {
+    const table = this.#table(name);
+    table.acceptNextShape = true;
+    await this.#perform(table, { kind: 'resume' });
+  }
+
+  async resync(name: string, { discardHistory = false } = {}): Promise<void> {
+    const table = this.#table(name);
+    if (table.settings.writeMode !== 'upsert' && !discardHistory) {
+      throw new UrutauError(
+        'config-invalid',
+        `resync of ${name} would erase its history, for its writeMode is ${table.settings.writeMode}`,
+        {
+          table: name,
+          remedy: 'Add --discard-history if that is what you want.',
+        },
+      );
+    }
+    table.resyncAsked = true;
+    table.acceptNextShape = true;
+    await this.#perform(table, { kind: 'resync' });
+  }
+
+  status(): PipelineStatus {
+    const { name, run, wallMs } = this.#options;
+    return {
+      pipeline: name,
+      run,
+      startedAt: new Date(this.#startedMs).toISOString(),
+      uptimeSec: Math.floor((wallMs() - this.#startedMs) / 1000),
+      sessions: this.#sessions,
+      source: this.#source.status,
+      sink: this.#sink.status,
+      windowBytes: this.#session?.window.bytes ?? 0,
+      tables: this.tables.map(statusOf),
+    };
+  }
+
+  /** CPU and peak memory of the drivers' processes so far. */
+  resources(): { source: ReturnType<Supervisor['resources']>; sink: ReturnType<Supervisor['resources']> } {
+    return { source: this.#source.resources(), sink: this.#sink.resources() };
+  }
+
+  /** The living clients, for questions beside the data: metrics, teardown. */
+  get clients(): readonly FlightClient[] {
+    return [...this.#clients.values()];
+  }
+
+  async #sessionsUntil(stop: AbortSignal): Promise<PipelineOutcome> {
+    const { nowMs, log } = this.#options;
+    for (let failures = 0; ; ) {
+      if (stop.aborted) return { kind: 'stopped' };
+      const [source, sink] = await Promise.all([this.#source.ready(stop), this.#sink.ready(stop)]);
+      const beganMs = nowMs();
+      const end = await this.#oneSession(source, sink, stop);
+      if (this.#fatal) return { kind: 'failed', error: this.#fatal };
+      if (end.kind !== 'again') return end;
+      log.info('session begins anew', { why: end.why });
+      if (end.table && end.error) this.#countRestart(end.table, end.error);
+      failures = end.error === null || nowMs() - beganMs > WELL_MS ? 0 : failures + 1;
+      if (failures > 0) await this.#wait(backoffMs(failures, DELAY, this.#options.random()), stop);
+    }
+  }
+
+  async #oneSession(source: RunningDriver, sink: RunningDriver, stop: AbortSignal): Promise<SessionEnd> {
+    const { name, run, snapshotMode, flush, windowBytes, untilCaughtUp, log, nowMs, store, announced } = this.#options;
+    this.#again = new AbortController();
+    const signal = AbortSignal.any([stop, source.diedSignal, sink.diedSignal, this.#again.signal]);
+    this.#sessions++;
+    try {
+      const end = await runSession(
+        {
+          source: await openSource(this.#clientOf(source)),
+          sink: await openSink(this.#clientOf(sink), name, store),
+          tables: this.tables,
+          writer: name,
+          run,
+          snapshotMode,
+          flush,
+          windowBytes,
+          untilCaughtUp,
+          log,
+          nowMs,
+          faulted: (table, error) => this.#faulted(table, error),
+          announced: (table, plan) => announced(table.name, plan),
+          opened: (handle) => {
+            this.#session = handle;
+          },
+        },
+        signal,
+      );
+      if (end.kind !== 'stopped' || stop.aborted) return end;
+      return { kind: 'again', why: whyEnded(source, sink), table: null, error: null };
+    } catch (error) {
+      if (stop.aborted) return { kind: 'stopped' };
+      const urutau = asUrutauError(error);
+      if (source.diedSignal.aborted || sink.diedSignal.aborted) {
+        return { kind: 'again', why: whyEnded(source, sink), table: null, error: null };
+      }
+      if (urutau.retry === 'never') throw urutau;
+      return { kind: 'again', why: urutau.message, table: null, error: urutau };
+    } finally {
+      this.#session = null;
+    }
+  }
+
+  #faulted(table: Table, error: UrutauError): void {
+    const { log } = this.#options;
+    const { code, message, remedy, context } = error;
+    log.error('table paused', {
+      table: table.name,
+      code,
+      reason: message,
+      remedy,
+      ...(context.key === undefined ? {} : { key: context.key }),
+    });
+    table.apply({ kind: 'fault', reason: reasonOf(error) });
+    if (table.settings.onPoison === 'stop' && (code === 'row-refused' || code === 'row-too-large')) {
+      this.#fatal = error;
+      this.#again.abort();
+    }
+  }
+
+  /** A table that begins the session anew again and again holds up all others: it pauses. */
+  #countRestart(table: Table, error: UrutauError): void {
+    if (error.retry === 'backoff') return;
+    const nowMs = this.#options.nowMs();
+    const recent = [...(this.#restarts.get(table) ?? []), nowMs].filter((atMs) => nowMs - atMs < RESTARTS_WITHIN_MS);
+    this.#restarts.set(table, recent);
+    if (recent.length > RESTARTS_MAX) this.#faulted(table, error);
+  }
+
+  async #perform(table: Table, event: TableEvent): Promise<void> {
+    for (const effect of table.apply(event)) {
+      if (effect === 'begin-session-anew') this.#again.abort();
+      else await this.#session?.stop(table);
+    }
+  }
+
+  #table(name: string): Table {
+    const table = this.tables.find(({ settings }) => settings.source === name || settings.target === name);
+    if (table) return table;
+    throw new UrutauError('table-not-found', `this pipeline has no table ${name}`, {
+      remedy: `It has: ${this.tables.map((known) => known.name).join(', ')}.`,
+    });
+  }
+
+  #report(table: Table): void {
+    const { state, name } = table;
+    if (state.kind !== 'paused') this.#options.log.info(`table is ${state.kind}`, { table: name });
+    else if (state.reason.by === 'user') this.#options.log.info('table paused by hand', { table: name });
+  }
+
+  async #connect(role: 'source' | 'sink', endpoint: string, token: string): Promise<DriverConnection> {
+    const client = await FlightClient.connect(role, endpoint, token);
+    this.#clients.set(endpoint, client);
+    return {
+      heartbeat: async (signal) => void (await client.actionBytes(ACTION.heartbeat, undefined, { signal })),
+      shutdown: async (signal) => void (await client.actionBytes(ACTION.shutdown, undefined, { signal })),
+      close: () => {
+        this.#clients.delete(endpoint);
+        client.close();
+      },
+    };
+  }
+
+  #clientOf({ endpoint }: RunningDriver): FlightClient {
+    const client = this.#clients.get(endpoint);
+    if (client) return client;
+    throw new UrutauError('source-unavailable', 'the driver ended while a session was being opened');
+  }
+
+  #wait(ms: number, stop: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, ms);
+      const signals = [stop, this.#again.signal];
+      for (const signal of signals) signal.addEventListener('abort', done, { once: true });
+      function done(): void {
+        clearTimeout(timer);
+        for (const signal of signals) signal.removeEventListener('abort', done);
+        resolve();
+      }
+    });
+  }
+}
+
+function whyEnded(source: RunningDriver, sink: RunningDriver): string {
+  if (source.diedSignal.aborted) return `the source driver ended: ${messageOf(source.diedSignal.reason)}`;
+  if (sink.diedSignal.aborted) return `the sink driver ended: ${messageOf(sink.diedSignal.reason)}`;
+  return 'asked for';
+}
+
+function messageOf(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason);
+}
+
+function statusOf(table: Table): TableStatus {
+  const { settings, state, checkpoint, totals, estimatedRows, lastCommitTs, lastCommitAtMs, lastCommitMillis } = table;
+  return {
+    source: settings.source,
+    target: settings.target,
+    state: state.kind,
+    reason: state.kind === 'paused' ? state.reason : null,
+    snapshot: snapshotOf(checkpoint?.snapshot),
+    estimatedRows,
+    offset: checkpoint?.offset ?? null,
+    totals,
+    lastCommitAt: lastCommitAtMs === null ? null : new Date(lastCommitAtMs).toISOString(),
+    lastCommitMillis,
+    lastCommitTs,
+  };
+}
+
+function snapshotOf(snapshot: NonNullable<Table['checkpoint']>['snapshot'] | undefined): TableStatus['snapshot'] {
+  if (snapshot === undefined) return 'not begun';
+  if (snapshot === 'done') return 'done';
+  return 'picture' in snapshot ? 'one picture' : { rangesLeft: snapshot.ranges.length };
+}

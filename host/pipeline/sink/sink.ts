@@ -1,0 +1,67 @@
+import {
+  ACTION,
+  asUrutauError,
+  type CheckpointAnswer,
+  type DescribeAnswer,
+  type EnsureAnswer,
+  EXTENSION,
+  UrutauError,
+} from '@urutau/contract';
+import type { CheckpointStore } from '../../checkpoint/store.ts';
+import type { FlightClient } from '../../flight/client.ts';
+import { committingSink } from './committing-sink.ts';
+import { flushingSink } from './flushing-sink.ts';
+import type { SinkPort } from './port.ts';
+
+const BASE: DescribeAnswer = { name: 'base driver', version: '', role: 'sink', extensions: [], capabilities: {} };
+
+/** Asks the driver what it is. A sink without `commit/1` gets its positions kept in `store`. */
+export async function openSink(client: FlightClient, writer: string, store: () => CheckpointStore): Promise<SinkPort> {
+  const actions = new Set(await client.listActions());
+  const described = actions.has(ACTION.describe) ? await client.action<DescribeAnswer>(ACTION.describe) : BASE;
+  const commits = described.extensions.includes(EXTENSION.commit);
+  return {
+    name: described.name,
+    capabilities: described.capabilities,
+    positions: commits ? 'sink' : 'store',
+    ensure: described.extensions.includes(EXTENSION.ensure)
+      ? (request) => client.action<EnsureAnswer>(ACTION.ensure, request)
+      : null,
+    checkpoints: (tables) =>
+      commits ? checkpointsOfSink(client, writer, tables) : checkpointsOfStore(store(), writer, tables),
+    open: (table, stream, shape) =>
+      commits
+        ? committingSink(client, writer, table, stream, shape)
+        : flushingSink(client, writer, table, shape, store()),
+  };
+}
+
+async function checkpointsOfSink(client: FlightClient, writer: string, tables: readonly string[]) {
+  const answer = await client.action<CheckpointAnswer>(ACTION.checkpoint, { writer, tables });
+  return new Map(
+    tables.map((table): [string, string | null | UrutauError] => {
+      const entry = answer[table];
+      if (entry === undefined) {
+        const problem = `the sink answered nothing about the checkpoint of ${table} (CMT-1)`;
+        return [table, new UrutauError('protocol-violation', problem, { table })];
+      }
+      if ('error' in entry) {
+        const { code, message, remedy } = entry.error;
+        return [table, new UrutauError(code, message, { table, ...(remedy === undefined ? {} : { remedy }) })];
+      }
+      return [table, entry.checkpoint];
+    }),
+  );
+}
+
+async function checkpointsOfStore(store: CheckpointStore, writer: string, tables: readonly string[]) {
+  return new Map(
+    tables.map((table): [string, string | null | UrutauError] => {
+      try {
+        return [table, store.read(writer, table)];
+      } catch (error) {
+        return [table, asUrutauError(error, 'sink-unavailable', { table })];
+      }
+    }),
+  );
+}

@@ -1,0 +1,206 @@
+import {
+  ACTION,
+  type AssignAnswer,
+  type Base64,
+  type CompareAnswer,
+  changeSchema,
+  type DescribeAnswer,
+  decodeSchema,
+  EXTENSION,
+  type FlightInfo,
+  LIMIT,
+  type PlanAnswer,
+  type ProgressAnswer,
+  type ReadMetadata,
+  rowSchema,
+  type StatusAnswer,
+  shapeOfChanges,
+  shapeOfRows,
+  type TableShape,
+  UrutauError,
+} from '@urutau/contract';
+import type { Schema } from 'apache-arrow';
+import type { FlightClient } from '../../flight/client.ts';
+import type { ReadStream } from '../../flight/read-stream.ts';
+import { type Batch, batchOf } from '../batch.ts';
+import { describeChanges, wrapRows } from './base-batches.ts';
+import type { ChangesFeed, Feed, Order, SnapshotFeed, SourcePort } from './port.ts';
+
+const BASE: DescribeAnswer = { name: 'base driver', version: '', role: 'source', extensions: [], capabilities: {} };
+
+/** Asks the driver what it is, and makes the port that fits. */
+export async function openSource(client: FlightClient): Promise<SourcePort> {
+  const actions = new Set(await client.listActions());
+  const described = actions.has(ACTION.describe) ? await client.action<DescribeAnswer>(ACTION.describe) : BASE;
+  const has = (extension: string) => described.extensions.includes(extension);
+  return {
+    name: described.name,
+    capabilities: described.capabilities,
+    assign: has(EXTENSION.assign) ? (request) => client.action<AssignAnswer>(ACTION.assign, request) : null,
+    chunks: has(EXTENSION.chunks)
+      ? {
+          plan: (table, ranges) => plan(client, table, ranges),
+          read: async (table, range, { rows, notBefore }) => {
+            const info = await client.getFlightInfo({ table, mode: 'chunk', range, rows, notBefore });
+            return changesFeed(client, info, table);
+          },
+        }
+      : null,
+    changes: async (table, fromOffset) => {
+      checkOffset(fromOffset, has(EXTENSION.envelope));
+      const info = await client.getFlightInfo({
+        table,
+        mode: 'changes',
+        ...(fromOffset === null ? {} : { fromOffset }),
+      });
+      return changesFeed(client, info, table);
+    },
+    snapshot: (table) => snapshotFeed(client, table),
+    confirm: has(EXTENSION.confirm) ? (tables) => client.action(ACTION.confirm, { tables }) : null,
+    progress: has(EXTENSION.progress)
+      ? {
+          head: async () => (await client.action<{ offset: Base64 }>(ACTION.head)).offset,
+          of: async (tables) => (await client.action<ProgressAnswer>(ACTION.progress, { tables })).tables,
+        }
+      : null,
+    compare: comparer(client, described),
+    lag: async () => {
+      const { tables } = await client.action<StatusAnswer>(ACTION.status);
+      return Object.fromEntries(Object.entries(tables ?? {}).map(([table, { lagEvents }]) => [table, lagEvents]));
+    },
+  };
+}
+
+async function plan(client: FlightClient, table: string, ranges: number) {
+  const answer = await client.action<PlanAnswer>(ACTION.plan, { table, ranges });
+  return { ranges: answer.ranges, estimatedRows: answer.estimatedRows ?? null };
+}
+
+function comparer(client: FlightClient, { capabilities, extensions }: DescribeAnswer): SourcePort['compare'] {
+  if (capabilities.offsetOrder === 'bytes') {
+    return async (a, b) => Buffer.compare(Buffer.from(a, 'base64'), Buffer.from(b, 'base64')) as Order;
+  }
+  if (!extensions.includes(EXTENSION.compare)) return async (a, b) => (a === b ? 0 : null);
+  return async (a, b) => {
+    const { orders } = await client.action<CompareAnswer>(ACTION.compare, { pairs: [[a, b]] });
+    return orders[0] ?? null;
+  };
+}
+
+function changesFeed(client: FlightClient, info: FlightInfo, table: string): ChangesFeed {
+  const announced = decodeSchema(info.schema);
+  const shape = shapeOfChanges(announced, table);
+  const reader = new CheckedReader(client.read(info, table), announced, table);
+  return {
+    shape,
+    stream: metadataOf(info, table).stream ?? null,
+    next: () =>
+      reader.next((header, body, envelope, seq) =>
+        batchOf(envelope ?? { seq, ...describeChanges(announced, header, body) }, header, [body]),
+      ),
+    close: () => reader.close(),
+  };
+}
+
+/** HOST-1: rows of a base snapshot become change records; their buffers are used again. */
+async function snapshotFeed(client: FlightClient, table: string): Promise<SnapshotFeed> {
+  const info = await client.getFlightInfo({ table, mode: 'snapshot' });
+  const { endOffset } = metadataOf(info, table);
+  if (endOffset === undefined) {
+    throw new UrutauError('protocol-violation', `the snapshot of ${table} names no endOffset (INFO-4)`, { table });
+  }
+  const changes = await client.getFlightInfo({
+    table,
+    mode: 'changes',
+    ...(endOffset === '' ? {} : { fromOffset: endOffset }),
+  });
+  const shape = shapeOfChanges(decodeSchema(changes.schema), table);
+  const announced = decodeSchema(info.schema);
+  checkSameRows(shapeOfRows(announced), shape, table);
+  const reader = new CheckedReader(client.read(info, table), announced, table);
+  const offset = Buffer.from(endOffset, 'base64');
+  return {
+    shape,
+    endOffset,
+    next: () =>
+      reader.next((header, body, envelope, seq) => {
+        const wrapped = wrapRows(changeSchema(shape), header, body, offset);
+        const { rows } = wrapped;
+        return batchOf(
+          { seq: envelope?.seq ?? seq, rows, offset: endOffset, phase: 'snapshot', ops: { c: rows } },
+          wrapped.header,
+          wrapped.body,
+        );
+      }),
+    close: () => reader.close(),
+  };
+}
+
+type MakeBatch = (header: Uint8Array, body: Uint8Array, envelope: Batch['envelope'] | null, seq: number) => Batch;
+
+/** Reads batches and checks, before the first one, that the stream's schema is the announced one. */
+class CheckedReader {
+  readonly #stream: ReadStream;
+  readonly #announced: Schema;
+  readonly #table: string;
+  #started = false;
+  #seq = 0;
+
+  constructor(stream: ReadStream, announced: Schema, table: string) {
+    this.#stream = stream;
+    this.#announced = announced;
+    this.#table = table;
+  }
+
+  async next(make: MakeBatch): Promise<Batch | null> {
+    if (!this.#started) {
+      const schema = await this.#stream.schema();
+      if (String(schema) !== String(this.#announced)) {
+        const problem = `the stream of ${this.#table} has another schema than its FlightInfo announced`;
+        throw new UrutauError('protocol-violation', problem, { table: this.#table });
+      }
+      this.#started = true;
+    }
+    for (;;) {
+      const received = await this.#stream.next();
+      if (received === null) return null;
+      const { envelope, header, body } = received;
+      if (header.length === 0) continue;
+      const batch = make(header, body, envelope, ++this.#seq);
+      // CHG-6: an empty batch of a base driver only shows that the stream lives.
+      if (envelope !== null || batch.envelope.rows > 0) return batch;
+    }
+  }
+
+  close(): void {
+    this.#stream.close();
+  }
+}
+
+function metadataOf(info: FlightInfo, table: string): ReadMetadata {
+  if (info.appMetadata.length === 0) return {};
+  try {
+    return JSON.parse(Buffer.from(info.appMetadata).toString());
+  } catch (cause) {
+    throw new UrutauError('protocol-violation', `app_metadata of ${table} is not JSON (INFO-4)`, { table, cause });
+  }
+}
+
+function checkOffset(offset: string | null, envelope: boolean): void {
+  const limit = envelope ? LIMIT.envelopeOffsetBytesMax : LIMIT.offsetBytesMax;
+  const bytes = offset === null ? 0 : Buffer.from(offset, 'base64').length;
+  if (bytes > limit) {
+    throw new UrutauError('protocol-violation', `an offset of ${bytes} bytes is over the limit of ${limit}`);
+  }
+}
+
+function checkSameRows(snapshot: TableShape, changes: TableShape, table: string): void {
+  if (String(rowSchema(snapshot)) === String(rowSchema(changes))) return;
+  throw new UrutauError(
+    'protocol-violation',
+    `${table}: the snapshot's columns (${rowSchema(snapshot)}) are not those of the changes (${rowSchema(changes)})`,
+    { table },
+  );
+}
+
+export type { Feed };

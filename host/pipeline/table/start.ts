@@ -1,0 +1,14 @@
+import type { Position } from '../relay.ts';
+
+/** Where a session takes a table up. */
+export interface Start {
+  position: Position;
+  /** The checkpoint text that is stored, or null. */
+  stored: string | null;
+  /** Number for the first write stream of the session: one above the stored one. */
+  stream: number;
+  /** No checkpoint was there: rows in the target would be somebody else's. */
+  fresh: boolean;
+  /** Ids of the shapes that were accepted; changes of another one stop the table (`schemaChange: pause`). */
+  acceptedShapes: Set<string>;
+}
