@@ -183,7 +183,8 @@ export class Pipeline {
   }
 
   async #oneSession(source: RunningDriver, sink: RunningDriver, stop: AbortSignal): Promise<SessionEnd> {
-    const { name, run, snapshotMode, flush, windowBytes, untilCaughtUp, log, nowMs, store, announced } = this.#options;
+    const { name, run, snapshotMode, flush, windowBytes, untilCaughtUp, log, nowMs, wallMs, store, announced } =
+      this.#options;
     this.#again = new AbortController();
     const signal = AbortSignal.any([stop, source.diedSignal, sink.diedSignal, this.#again.signal]);
     this.#sessions++;
@@ -201,6 +202,7 @@ export class Pipeline {
           untilCaughtUp,
           log,
           nowMs,
+          wallMs,
           faulted: (table, error) => this.#faulted(table, error),
           announced: (table, plan) => announced(table.name, plan),
           opened: (handle) => {

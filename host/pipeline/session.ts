@@ -24,6 +24,7 @@ export interface SessionOptions {
   untilCaughtUp: boolean;
   log: Log;
   nowMs: () => number;
+  wallMs: () => number;
   /** A table cannot go on by itself. */
   faulted: (table: Table, error: UrutauError) => void;
   /** Says what will be done with a table before it is done. */
@@ -79,6 +80,7 @@ export async function runSession(options: SessionOptions, signal: AbortSignal): 
     flush: options.flush,
     log,
     nowMs: options.nowMs,
+    wallMs: options.wallMs,
     confirm: (table, offset) => confirmer?.durable(table, offset),
   };
   for (const [table, start] of starts) {

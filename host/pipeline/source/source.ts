@@ -9,6 +9,7 @@ import {
   EXTENSION,
   type FlightInfo,
   LIMIT,
+  METADATA,
   type PlanAnswer,
   type ProgressAnswer,
   type ReadMetadata,
@@ -109,14 +110,8 @@ async function snapshotFeed(client: FlightClient, table: string): Promise<Snapsh
   if (endOffset === undefined) {
     throw new UrutauError('protocol-violation', `the snapshot of ${table} names no endOffset (INFO-4)`, { table });
   }
-  const changes = await client.getFlightInfo({
-    table,
-    mode: 'changes',
-    ...(endOffset === '' ? {} : { fromOffset: endOffset }),
-  });
-  const shape = shapeOfChanges(decodeSchema(changes.schema), table);
   const announced = decodeSchema(info.schema);
-  checkSameRows(shapeOfRows(announced), shape, table);
+  const shape = await shapeOfItsChanges(client, announced, table, endOffset);
   const reader = new CheckedReader(client.read(info, table), announced, table);
   const offset = Buffer.from(endOffset, 'base64');
   return {
@@ -134,6 +129,19 @@ async function snapshotFeed(client: FlightClient, table: string): Promise<Snapsh
       }),
     close: () => reader.close(),
   };
+}
+
+/** With `table-schema/1` the rows' own schema says what the changes look like; a base source is asked for them. */
+async function shapeOfItsChanges(client: FlightClient, rows: Schema, table: string, endOffset: string) {
+  if (rows.metadata.has(METADATA.before)) return shapeOfRows(rows);
+  const changes = await client.getFlightInfo({
+    table,
+    mode: 'changes',
+    ...(endOffset === '' ? {} : { fromOffset: endOffset }),
+  });
+  const shape = shapeOfChanges(decodeSchema(changes.schema), table);
+  checkSameRows(shapeOfRows(rows), shape, table);
+  return shape;
 }
 
 type MakeBatch = (header: Uint8Array, body: Uint8Array, envelope: Batch['envelope'] | null, seq: number) => Batch;

@@ -24,7 +24,9 @@ export interface SessionContext {
   sourceIdentity: string;
   flush: { rows: number; bytes: number; intervalMs: number };
   log: Log;
+  /** Monotonic. */
   nowMs: () => number;
+  wallMs: () => number;
   /** An offset is durable in the destination. */
   confirm: (table: string, offset: string) => void;
 }
@@ -226,7 +228,7 @@ export class TableTask {
         nowMs,
         committed: (done) => {
           lastStored = encodeCheckpoint(done.checkpoint);
-          table.committed(done, nowMs());
+          table.committed(done, this.#context.wallMs());
           const { offset } = done.checkpoint;
           if (offset !== null) this.#context.confirm(table.name, offset);
         },

@@ -1,0 +1,140 @@
+import { UrutauError } from '@urutau/sdk';
+import type pg from 'pg';
+import { asPgError } from '../connection.ts';
+import { givenKeySql, type MergeContent, mergeSql, stagedKeySql } from './merge.ts';
+import type { RowLocator } from './row-locator.ts';
+import type { TablePlan } from './table-plan.ts';
+
+/** Where a refused row is. */
+export interface RefusedRow {
+  readonly stream?: number;
+  readonly seq?: number;
+  readonly row?: number;
+  readonly key?: string;
+  readonly column?: string;
+}
+
+/** True for an error that says that a value or a constraint is to blame, and not the server. */
+export function isRefusal(error: unknown): error is pg.DatabaseError {
+  return /^2[23]/.test(sqlStateOf(error) ?? '');
+}
+
+/** ON CONFLICT met one key twice: the commit was no plain sequence of inserts after all. */
+export function isRepeatedKey(error: unknown): boolean {
+  return sqlStateOf(error) === '21000';
+}
+
+export function sqlStateOf(error: unknown): string | undefined {
+  return (error as { code?: string } | null)?.code;
+}
+
+/** The server's message and detail quote values, so they are not told and not even kept as the cause. */
+export function rowRefused(plan: TablePlan, error: pg.DatabaseError, where: RefusedRow): UrutauError {
+  const constraint = error.constraint ? `, constraint ${error.constraint}` : '';
+  return refused(plan, { column: error.column, ...where }, `${reasonOf(error)} (SQLSTATE ${error.code}${constraint})`);
+}
+
+/** `reason` says what is wrong without the value. */
+export function refused({ table, target }: TablePlan, where: RefusedRow, reason: string): UrutauError {
+  const key = where.key === undefined ? 'a row' : `the row with key ${where.key}`;
+  const column = where.column === undefined ? '' : `, column ${where.column}`;
+  const known = Object.fromEntries(Object.entries(where).filter(([, value]) => value !== undefined));
+  return new UrutauError('row-refused', `${target.full} refuses ${key}${column}: ${reason}`, { table, ...known });
+}
+
+/** Maps what is not a refusal: a table that is gone, a server that does not answer. */
+export function asSinkError(plan: TablePlan, error: unknown): UrutauError {
+  const mapped = asPgError(error, 'sink');
+  const { code, message, remedy, context, cause } = mapped;
+  return context.table === plan.table
+    ? mapped
+    : new UrutauError(code, `${plan.target.full}: ${message}`, { ...context, table: plan.table, remedy, cause });
+}
+
+/** Where the server says it stopped, in its own language: `COPY stage, line 7, column c3`. */
+export function placeInCopy(error: pg.DatabaseError): { line: number; tupleColumn: string | undefined } | null {
+  const match = /^COPY [^,]*,\D*(\d+)(?:,\s*\S+\s+([^:\n]+))?/m.exec(error.where ?? '');
+  return match && { line: Number(match[1]), tupleColumn: match[2] };
+}
+
+/** The key of a row as JSON, told by the server from the bytes that were sent. Undefined where they are the trouble. */
+export async function keyText(
+  client: pg.ClientBase,
+  plan: TablePlan,
+  key: readonly (Buffer | null)[] | null,
+): Promise<string | undefined> {
+  if (key === null || key.length === 0) return undefined;
+  try {
+    const { rows } = await client.query(givenKeySql(plan), [...key]);
+    return rows[0].key;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Finds the first change that the merge cannot take, by halves: each try merges the changes up to an ordinal and is
+ * rolled back. The client stands right after the savepoint.
+ */
+export async function findRefused(
+  client: pg.ClientBase,
+  plan: TablePlan,
+  content: MergeContent,
+  locator: RowLocator,
+): Promise<RefusedRow> {
+  if (plan.mode.kind === 'append') return {};
+  const { rows: bounds } = await client.query(`select min(o) as low, max(o) as high from ${plan.stage.name}`);
+  let low = Number(bounds[0].low);
+  let high = Number(bounds[0].high);
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (await isRefusedUpTo(client, plan, content, middle)) high = middle;
+    else low = middle + 1;
+  }
+  const { rows } = await client.query(stagedKeySql(plan, low));
+  return { ...locator.byOrdinal(low), key: rows[0]?.key };
+}
+
+async function isRefusedUpTo(
+  client: pg.ClientBase,
+  plan: TablePlan,
+  content: MergeContent,
+  ordinal: number,
+): Promise<boolean> {
+  try {
+    await client.query(mergeSql(plan, { ...content, mayRepeatKeys: true }, ordinal).join('; '));
+    return false;
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    return true;
+  } finally {
+    await client.query('rollback to savepoint merge');
+  }
+}
+
+function reasonOf({ code }: pg.DatabaseError): string {
+  switch (code) {
+    case '22001':
+      return 'the text is longer than the column';
+    case '22003':
+      return 'the number is out of range';
+    case '22007':
+    case '22008':
+      return 'the date or time is out of range';
+    case '22021':
+      return 'the text has bytes that the database cannot store, such as a zero';
+    case '22P02':
+    case '22P03':
+      return 'the value does not have the form of the column’s type';
+    case '23502':
+      return 'NULL in a column that forbids it';
+    case '23503':
+      return 'the row that a foreign key names is missing';
+    case '23505':
+      return 'another row holds the same value of a unique constraint';
+    case '23514':
+      return 'a check constraint fails';
+    default:
+      return 'the server does not take the value';
+  }
+}

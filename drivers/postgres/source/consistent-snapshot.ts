@@ -1,0 +1,103 @@
+import { randomBytes } from 'node:crypto';
+import { builderFor, encodeColumns, type EncodedBatch, type SourceBatch } from '@urutau/sdk';
+import pg from 'pg';
+import { quoteIdent, quoteName } from '../connection.ts';
+import { parseLsn } from '../lsn.ts';
+import { encodeOffsetBase64 } from '../offset.ts';
+import { BatchPipe } from './batch-pipe.ts';
+import type { RowShape } from './row-shape.ts';
+import type { SideConnections } from './side-connections.ts';
+import { PLUGIN } from './slot.ts';
+import { copyRows, type RowTarget } from './table-rows.ts';
+import { Wire } from './wire.ts';
+
+/** One picture of the database, and the place in the log where it was taken. */
+export interface ExportedSnapshot {
+  /** All transactions that committed before it are in the picture, and no others. */
+  endOffset: string;
+  name: string;
+  /** Ends the picture and its temporary slot. */
+  close(): Promise<void>;
+}
+
+/** A temporary slot is the one thing that gives a snapshot together with its exact place in the log. */
+export async function exportSnapshot(config: pg.ClientConfig): Promise<ExportedSnapshot> {
+  const wire = await Wire.connect(config, { replication: true });
+  try {
+    const slot = quoteIdent(`urutau_snapshot_${randomBytes(8).toString('hex')}`);
+    const [row] = await wire.query(`CREATE_REPLICATION_SLOT ${slot} TEMPORARY LOGICAL ${PLUGIN} EXPORT_SNAPSHOT`);
+    const [, consistentPoint, name] = row!;
+    return {
+      endOffset: encodeOffsetBase64({ lsn: parseLsn(consistentPoint!), index: 0n }),
+      name: name!,
+      close: () => wire.close(),
+    };
+  } catch (error) {
+    await wire.close();
+    throw error;
+  }
+}
+
+export interface SnapshotOptions {
+  table: string;
+  /** An ordinary table's children are not part of it; a partitioned one's are. */
+  partitioned: boolean;
+  rowShape: RowShape;
+  snapshot: ExportedSnapshot;
+  side: SideConnections;
+}
+
+/** All rows of a table as they are in the picture. */
+export async function* readSnapshot(options: SnapshotOptions, signal: AbortSignal): AsyncGenerator<SourceBatch, void> {
+  const { table, partitioned, rowShape, snapshot, side } = options;
+  const wire = await side.begin();
+  const abort = (): void => void wire.close();
+  signal.addEventListener('abort', abort);
+  try {
+    await wire.query(
+      `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT ${pg.escapeLiteral(snapshot.name)}`,
+    );
+    const pipe = new BatchPipe<EncodedBatch>({ waitingMax: 2, flow: wire });
+    const target = rowBatchesInto(pipe, rowShape);
+    copyRows({ wire, table, rowShape, from: `${partitioned ? '' : 'ONLY '}${quoteName(table)}`, target }).then(
+      () => target.end(),
+      (error) => pipe.end(error),
+    );
+    for await (const batch of pipe) yield { batch, envelope: { phase: 'snapshot' } };
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+    await side.end(wire);
+    await snapshot.close();
+  }
+}
+
+function rowBatchesInto(pipe: BatchPipe<EncodedBatch>, { shape }: RowShape): RowTarget & { end(): void } {
+  const builders = shape.fields.map(builderFor);
+  let rows = 0;
+  let bytes = 0;
+  const cut = (): void => {
+    if (rows > 0) {
+      const columns = builders.map((builder) => builder.finish());
+      pipe.push({ ...encodeColumns(columns, rows), ops: { c: 0, u: 0, d: 0 } });
+    }
+    rows = 0;
+    bytes = 0;
+  };
+  return {
+    builders,
+    comes(more) {
+      if (bytes + more > BATCH_BYTES || rows >= BATCH_ROWS_MAX) cut();
+      bytes += more;
+    },
+    rowDone: () => void rows++,
+    end() {
+      cut();
+      pipe.end();
+    },
+  };
+}
+
+const BATCH_BYTES = 1 << 20;
+const BATCH_ROWS_MAX = 65_536;

@@ -1,0 +1,53 @@
+/**
+ * Keeps which transactions a snapshot must show. The log can be read before a SELECT sees it: a commit is written first
+ * and becomes visible later, and not in log order. So every transaction that was decoded is remembered until some
+ * snapshot was seen to show it; from then on all later ones do.
+ */
+export class ReadView {
+  /** As the log names them: the low 32 bits. */
+  readonly #decoded = new Set<number>();
+  /** Running when the reader started: an earlier process may have decoded their commits. */
+  #running: bigint[] = [];
+
+  /** A transaction's end was, or is about to be, decoded. */
+  decoded(xid: number): void {
+    this.#decoded.add(xid);
+  }
+
+  /** The reader starts; `snapshot` is pg_current_snapshot() of now. */
+  started(snapshot: string): void {
+    this.#running = [...parseSnapshot(snapshot).running];
+  }
+
+  /** Transactions that are remembered. */
+  get size(): number {
+    return this.#decoded.size + this.#running.length;
+  }
+
+  /** Whether `snapshot` (pg_current_snapshot()) shows all of them. Forgets those that it shows. */
+  shownBy(snapshot: string): boolean {
+    const { xmax, running } = parseSnapshot(snapshot);
+    this.#running = this.#running.filter((xid) => running.has(xid));
+    for (const xid of this.#decoded) {
+      const full = widen(xid, xmax);
+      if (full < xmax && !running.has(full)) this.#decoded.delete(xid);
+    }
+    return this.size === 0;
+  }
+}
+
+/** `xmin:xmax:xip,…`: all below xmax have ended but those in the list. */
+function parseSnapshot(text: string): { xmax: bigint; running: Set<bigint> } {
+  const [, xmax, running] = text.split(':');
+  return { xmax: BigInt(xmax!), running: new Set(running ? running.split(',').map(BigInt) : []) };
+}
+
+const TWO_32 = 1n << 32n;
+const TWO_31 = 1n << 31n;
+
+/** The 64-bit transaction id with these low 32 bits that lies nearest to `near`: the log has no epoch. */
+function widen(xid: number, near: bigint): bigint {
+  const full = (near & ~(TWO_32 - 1n)) | BigInt(xid);
+  if (full - near > TWO_31) return full - TWO_32;
+  return near - full > TWO_31 ? full + TWO_32 : full;
+}

@@ -1,0 +1,172 @@
+import { type SourceBatch, UrutauError } from '@urutau/sdk';
+import { compareOffsets, decodeOffset, decodeOffsetBase64, encodeOffsetBase64, type Offset } from '../offset.ts';
+import type { RowShape } from './row-shape.ts';
+import type { Entry, TableFeed } from './table-feed.ts';
+import { assembleWithLookUps, type LookUp } from './toast.ts';
+
+export interface TableOutletOptions {
+  feed: TableFeed;
+  /** Milliseconds that only grow. */
+  now(): number;
+  lookUp: Omit<LookUp, 'table'>;
+  /** Whether rows that are in no batch yet should wait for more of them. */
+  moreIsComing(feed: TableFeed): boolean;
+  /** Something has left the queue. */
+  onTaken(): void;
+}
+
+/**
+ * The reading end of one table's feed: at most one stream at a time takes what is queued. A stream that was closed is
+ * gone on with by one that begins at exactly the last offset sent, as long as the queue is kept.
+ */
+export class TableOutlet {
+  readonly feed: TableFeed;
+  /** Shape of the next row that a stream brings. */
+  rowShape: RowShape;
+  /** Since when no stream is open; null while one is. */
+  closedSince: number | null;
+  /** Chunks of the table that are being read: meanwhile its stream may rest. */
+  chunks = 0;
+  readonly #options: TableOutletOptions;
+  #sent: Offset;
+  #stream: { id: string; seq: number } | null = null;
+  #wake: (() => void) | null = null;
+  #over = false;
+
+  constructor(options: TableOutletOptions) {
+    this.feed = options.feed;
+    this.rowShape = options.feed.rowShape;
+    this.closedSince = options.now();
+    this.#options = options;
+    this.#sent = options.feed.start;
+  }
+
+  /** A stream is open and has nothing to read. */
+  get waiting(): boolean {
+    return this.#wake !== null;
+  }
+
+  /** Something came into the queue. */
+  wake(): void {
+    this.#wake?.();
+  }
+
+  /** Throws `reassign-needed` unless a stream can begin at `from` without a gap; null is where the last one ended. */
+  expectFrom(from: Offset | null): void {
+    const { table, firstQueued, at } = this.feed;
+    const begins = from ?? this.#sent;
+    // The host may have committed a later position than that of the last batch, from `progress`: no row lies between.
+    const gapless =
+      compareOffsets(begins, this.#sent) >= 0 &&
+      compareOffsets(begins, at) <= 0 &&
+      (firstQueued === null || compareOffsets(begins, firstQueued) < 0);
+    if (this.#over || !gapless) {
+      throw new UrutauError('reassign-needed', `changes of ${table}: the log reader has passed the offset that was asked for`, { table });
+    }
+  }
+
+  /** Takes over from a stream that is still open. */
+  async *open(id: string, from: Offset | null, signal: AbortSignal): AsyncGenerator<SourceBatch, void> {
+    this.expectFrom(from);
+    const stream = { id, seq: 0 };
+    this.#stream = stream;
+    this.closedSince = null;
+    this.#wake?.();
+    const wake = (): void => this.#wake?.();
+    signal.addEventListener('abort', wake);
+    try {
+      for (;;) {
+        const entry = await this.#next(() => signal.aborted || this.#stream !== stream);
+        if (entry === null) return;
+        yield* this.#give(entry, stream);
+      }
+    } finally {
+      signal.removeEventListener('abort', wake);
+      if (this.#stream === stream) {
+        this.#stream = null;
+        this.closedSince = this.#options.now();
+      }
+    }
+  }
+
+  /** Null without an open stream. Batches that are still queued are counted: each becomes one of the stream. */
+  progress(): { stream: string; decoded: string; seq: number } | null {
+    if (this.#stream === null) return null;
+    let { seq } = this.#stream;
+    let decoded = this.#sent;
+    for (const entry of this.feed.queue) {
+      // How many batches look-ups make is not known yet, and what is behind a new shape is another stream's.
+      if (entry.kind !== 'batch') return { stream: this.#stream.id, decoded: encodeOffsetBase64(decoded), seq };
+      seq++;
+      decoded = decodeOffsetBase64(entry.batch.envelope.offset!);
+    }
+    if (this.feed.pendingRows === 0 && !this.feed.ended) decoded = this.feed.at;
+    return { stream: this.#stream.id, decoded: encodeOffsetBase64(decoded), seq };
+  }
+
+  async #next(over: () => boolean): Promise<Entry | null> {
+    const { feed } = this;
+    for (;;) {
+      if (over()) return null;
+      const entry = feed.take();
+      if (entry) {
+        this.#options.onTaken();
+        return entry;
+      }
+      if (feed.pendingRows > 0 && !this.#options.moreIsComing(feed)) {
+        feed.close();
+        continue;
+      }
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = null;
+    }
+  }
+
+  async *#give(entry: Entry, stream: { seq: number }): AsyncGenerator<SourceBatch, void> {
+    const { table } = this.feed;
+    switch (entry.kind) {
+      case 'batch':
+        stream.seq++;
+        this.#sent = decodeOffsetBase64(entry.batch.envelope.offset!);
+        yield entry.batch;
+        return;
+      case 'kept':
+        yield* this.#giveKept(entry, stream);
+        return;
+      case 'shape':
+        this.rowShape = entry.rowShape;
+        this.#sent = entry.at;
+        throw new UrutauError('schema-changed', `changes of ${table}: its columns or its key changed`, {
+          table,
+          offset: encodeOffsetBase64(entry.at),
+        });
+      case 'end':
+        this.#over = true;
+        throw entry.error;
+    }
+  }
+
+  async *#giveKept(entry: Extract<Entry, { kind: 'kept' }>, stream: { seq: number }): AsyncGenerator<SourceBatch, void> {
+    const { changes, rowShape, envelope } = entry;
+    let given = 0;
+    try {
+      for await (const { batch, count } of assembleWithLookUps(changes, rowShape, { ...this.#options.lookUp, table: this.feed.table })) {
+        const last = changes[count - 1]!;
+        const offset = count === changes.length ? envelope.offset! : Buffer.from(last.offset).toString('base64');
+        stream.seq++;
+        given = count;
+        this.#sent = decodeOffsetBase64(offset);
+        yield { batch, envelope: { ...envelope, offset, decoded: offset } };
+      }
+    } finally {
+      // The stream ended between two batches: what it did not bring is the next one's.
+      if (given < changes.length) {
+        const rest = changes.slice(given);
+        this.feed.putBack({ ...entry, changes: rest, first: decodeOffset(rest[0]!.offset) });
+      }
+    }
+  }
+}
+
