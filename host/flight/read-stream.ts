@@ -26,9 +26,10 @@ const MESSAGES_AHEAD_MAX = 2;
 /** The batches of one DoGet, pulled one at a time: what is not pulled holds the driver back through HTTP/2. */
 export class ReadStream {
   readonly #call: ClientReadableStream<Buffer>;
-  readonly #messages: AsyncIterator<Buffer>;
   readonly #table: string;
   readonly #released: () => void;
+  #state: 'open' | 'ended' | { failed: unknown } = 'open';
+  #wake: () => void = () => {};
   #over = false;
 
   constructor(call: ClientReadableStream<Buffer>, table: string, released: () => void) {
@@ -36,9 +37,12 @@ export class ReadStream {
     this.#table = table;
     this.#released = released;
     // grpc-js reads ahead sixteen messages of any size; the stream's own limit is the only handle on that.
-    (call as unknown as { _readableState?: { highWaterMark: number } })._readableState!.highWaterMark =
+    (call as unknown as { _readableState: { highWaterMark: number } })._readableState.highWaterMark =
       MESSAGES_AHEAD_MAX;
-    this.#messages = call[Symbol.asyncIterator]();
+    call.on('readable', () => this.#wake());
+    call.on('end', () => this.#becomes('ended'));
+    // The stream may fail while nobody pulls; whoever pulls next is told.
+    call.on('error', (failed) => this.#becomes({ failed }));
   }
 
   /** The schema, which the first message must carry. */
@@ -65,22 +69,30 @@ export class ReadStream {
   close(): void {
     if (this.#over) return;
     this.#end();
-    this.#call.on('error', () => {});
     this.#call.cancel();
   }
 
   async #next(): Promise<FlightData | null> {
-    try {
-      const { done, value } = await this.#messages.next();
-      if (done) {
+    for (;;) {
+      const message: Buffer | null = this.#call.read();
+      if (message !== null) return decodeFlightData(message);
+      if (this.#state === 'ended') {
         this.#end();
         return null;
       }
-      return decodeFlightData(value);
-    } catch (error) {
-      this.#end();
-      throw fromServiceError(error, 'source', `reading ${this.#table}`);
+      if (this.#state !== 'open') {
+        this.#end();
+        throw fromServiceError(this.#state.failed, 'source', `reading ${this.#table}`);
+      }
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
     }
+  }
+
+  #becomes(state: 'ended' | { failed: unknown }): void {
+    if (this.#state === 'open') this.#state = state;
+    this.#wake();
   }
 
   #end(): void {

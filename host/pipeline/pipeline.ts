@@ -30,6 +30,8 @@ export interface PipelineOptions {
   random: () => number;
   /** A plan for a table, before it is carried out. */
   announced: (table: string, plan: string) => void;
+  /** Called for every commit with its duration. */
+  committed?: (millis: number) => void;
 }
 
 type Connect = (endpoint: string, token: string) => Promise<DriverConnection>;
@@ -205,6 +207,7 @@ export class Pipeline {
           wallMs,
           faulted: (table, error) => this.#faulted(table, error),
           announced: (table, plan) => announced(table.name, plan),
+          committed: this.#options.committed ?? (() => {}),
           opened: (handle) => {
             this.#session = handle;
           },

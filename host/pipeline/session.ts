@@ -29,6 +29,7 @@ export interface SessionOptions {
   faulted: (table: Table, error: UrutauError) => void;
   /** Says what will be done with a table before it is done. */
   announced: (table: Table, plan: string) => void;
+  committed: (millis: number) => void;
   /** Given the session's handle as soon as tables run. */
   opened: (session: SessionHandle) => void;
 }
@@ -81,6 +82,7 @@ export async function runSession(options: SessionOptions, signal: AbortSignal): 
     log,
     nowMs: options.nowMs,
     wallMs: options.wallMs,
+    committed: options.committed,
     confirm: (table, offset) => confirmer?.durable(table, offset),
   };
   for (const [table, start] of starts) {

@@ -27,6 +27,7 @@ export interface SessionContext {
   /** Monotonic. */
   nowMs: () => number;
   wallMs: () => number;
+  committed: (millis: number) => void;
   /** An offset is durable in the destination. */
   confirm: (table: string, offset: string) => void;
 }
@@ -229,6 +230,7 @@ export class TableTask {
         committed: (done) => {
           lastStored = encodeCheckpoint(done.checkpoint);
           table.committed(done, this.#context.wallMs());
+          this.#context.committed(done.millis);
           const { offset } = done.checkpoint;
           if (offset !== null) this.#context.confirm(table.name, offset);
         },

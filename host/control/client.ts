@@ -1,0 +1,30 @@
+import type { TableStatus } from '../pipeline/pipeline.ts';
+import { call } from './call.ts';
+import { type HostStatus, STATUS_PATH, tablePath } from './messages.ts';
+import { controlPath } from './socket-path.ts';
+
+export { NoHostRunning } from './call.ts';
+export type { HostStatus } from './messages.ts';
+
+/** The host that runs on a state folder. Every method rejects with NoHostRunning when there is none. */
+export interface Control {
+  status(): Promise<HostStatus>;
+  /** `table` is the name at the source or at the destination. Resolves when what was under way is committed. */
+  pause(table: string): Promise<TableStatus>;
+  resume(table: string): Promise<TableStatus>;
+  resync(table: string, options?: { discardHistory?: boolean }): Promise<TableStatus>;
+}
+
+const STATUS_MS = 10_000;
+
+export function control(stateDir: string): Control {
+  const path = controlPath(stateDir);
+  const post = (to: string, body: unknown = {}) =>
+    call(path, { method: 'POST', path: to, body }) as Promise<TableStatus>;
+  return {
+    status: () => call(path, { method: 'GET', path: STATUS_PATH, timeoutMs: STATUS_MS }) as Promise<HostStatus>,
+    pause: (table) => post(tablePath(table, 'pause')),
+    resume: (table) => post(tablePath(table, 'resume')),
+    resync: (table, { discardHistory = false } = {}) => post(tablePath(table, 'resync'), { discardHistory }),
+  };
+}

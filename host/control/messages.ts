@@ -1,0 +1,29 @@
+import type { PipelineStatus } from '../pipeline/pipeline.ts';
+
+/** What `GET /status` answers. */
+export interface HostStatus extends PipelineStatus {
+  /** Of the host's process. */
+  pid: number;
+}
+
+export const STATUS_PATH = '/status';
+
+export const TABLE_ACTIONS = ['pause', 'resume', 'resync'] as const;
+export type TableAction = (typeof TABLE_ACTIONS)[number];
+
+/** Where an action is posted to; the answer is the table's status. */
+export function tablePath(table: string, action: TableAction): string {
+  return `/tables/${encodeURIComponent(table)}/${action}`;
+}
+
+/** Null when the path is none that `tablePath` makes. */
+export function parseTablePath(path: string): { table: string; action: TableAction } | null {
+  const match = /^\/tables\/([^/]+)\/([a-z]+)$/.exec(path);
+  const action = TABLE_ACTIONS.find((known) => known === match?.[2]);
+  if (action === undefined) return null;
+  try {
+    return { table: decodeURIComponent(match![1]!), action };
+  } catch {
+    return null; // A percent sign that escapes nothing.
+  }
+}
