@@ -66,7 +66,8 @@ export const cancelFlightInfoResult = {
   },
 };
 
-export const emptyMessage = { encode: (): Buffer => Buffer.alloc(0), decode: (): undefined => undefined };
+/** Decodes to an object, since grpc-js takes a request that is falsy for one that never came. */
+export const emptyMessage = { encode: (): Buffer => Buffer.alloc(0), decode: (): object => ({}) };
 
 export const actionMessage = {
   encode: ({ type, body }: FlightAction): Buffer => new MessageWriter().string(1, type).bytes(2, body).finish(),

@@ -122,7 +122,8 @@ export class Pipeline {
 
   async resume(name: string): Promise<void> {
     const table = this.#table(name);
-    table.acceptNextShape = true;
+    const { state } = table;
+    table.acceptNextShape = state.kind === 'paused' && state.reason.code === 'schema-changed';
     await this.#perform(table, { kind: 'resume' });
   }
 
@@ -139,7 +140,6 @@ export class Pipeline {
       );
     }
     table.resyncAsked = true;
-    table.acceptNextShape = true;
     await this.#perform(table, { kind: 'resync' });
   }
 

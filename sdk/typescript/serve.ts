@@ -10,6 +10,8 @@ import { Watchdog } from './watchdog.ts';
 
 const EXIT_CRASHED = 1;
 const EXIT_CONFIG = 2;
+/** For answers in flight to reach the host before the process ends. */
+const ANSWERS_MS = 250;
 
 /**
  * Runs a driver for the life of its process: environment, readiness, the Flight service, watchdog, lifeline, and one
@@ -104,15 +106,16 @@ function crash(why: string): never {
   process.exit(EXIT_CRASHED);
 }
 
-/** EXIT-3: shutdown action, SIGTERM and SIGINT are one path, walked once. */
+/** EXIT-2: shutdown action, SIGTERM and SIGINT are one path, walked once. */
 function endsOnce(driver: SourceDriver | SinkDriver, log: Log): (server: FlightServer) => void {
   let ending = false;
   return (server) => {
     if (ending) return;
     ending = true;
-    server.close();
     setTimeout(() => process.exit(EXIT_CRASHED), LIMIT.stopMs - 1000).unref();
-    driver.close().then(
+    // The answer to the shutdown itself is still on its way; endless streams are not waited for.
+    const answered = Promise.race([server.close(), new Promise((resolve) => setTimeout(resolve, ANSWERS_MS))]);
+    Promise.all([driver.close(), answered]).then(
       () => process.exit(0),
       (error) => {
         log.error('could not end in order', { error: asUrutauError(error).message });

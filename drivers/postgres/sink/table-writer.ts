@@ -173,6 +173,8 @@ export class PostgresTableWriter implements TableWriter {
 
   async #add(batch: ChangeBatch, seq: number): Promise<void> {
     const segment = this.#openSegment(seq);
+    // Before the first row is taken: a commit of an earlier batch, which is then no cut, must not take these along.
+    segment.seqLast = seq;
     await segment.add(batch, () => this.#destinationOf(segment));
   }
 

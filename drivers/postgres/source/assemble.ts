@@ -88,7 +88,8 @@ export class Assembler {
       if (kind === VALUE.text) append[i]!(buffer, starts[i]!, lengths[i]!);
       else if (kind === VALUE.null) builders[i]!.appendNull();
       else if (kind !== VALUE.unchanged) throw this.#unexpected(i);
-      else if (beforeImage !== 'none' && before.kinds[i] === VALUE.text) append[i]!(buffer, before.starts[i]!, before.lengths[i]!);
+      else if (beforeImage !== 'none' && before.kinds[i] === VALUE.text)
+        append[i]!(buffer, before.starts[i]!, before.lengths[i]!);
       else this.#appendFilled(i, fill);
     }
   }
@@ -111,13 +112,18 @@ export class Assembler {
   #checkCount({ count }: TupleView): void {
     const expected = this.#rowShape.columns.length;
     if (count !== expected) {
-      throw new UrutauError('protocol-violation', `pgoutput: expected a row of ${expected} values; came one of ${count}`);
+      throw new UrutauError(
+        'protocol-violation',
+        `pgoutput: expected a row of ${expected} values; came one of ${count}`,
+      );
     }
   }
 
   #unexpected(column: number): UrutauError {
     const { column: name } = this.#rowShape.columns[column]!;
-    return new UrutauError('protocol-violation', `pgoutput: expected a value of column ${name}; came none`, { column: name });
+    return new UrutauError('protocol-violation', `pgoutput: expected a value of column ${name}; came none`, {
+      column: name,
+    });
   }
 }
 

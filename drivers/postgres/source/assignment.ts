@@ -1,11 +1,10 @@
 import { type AssignAnswer, type AssignRequest, UrutauError } from '@urutau/sdk';
-import type { Lsn } from '../lsn.ts';
-import { parseLsn } from '../lsn.ts';
+import { type Lsn, parseLsn } from '../lsn.ts';
 import { decodeOffsetBase64, encodeOffsetBase64, type Offset } from '../offset.ts';
 import { type CatalogTable, loadTables, type Query } from './catalog.ts';
 import type { Clock } from './clock.ts';
 import type { SourceSettings } from './config.ts';
-import { loadServerFacts, preflight, preflightError, type PreflightInput, type ServerFacts } from './preflight.ts';
+import { loadServerFacts, type PreflightInput, preflight, preflightError, type ServerFacts } from './preflight.ts';
 import { loadPublication, markSlotOurs, type Publication, syncPublication } from './publication.ts';
 import { type RowShape, shapeOfTable } from './row-shape.ts';
 import { advanceSlot, createSlot, loadSlot, type Slot, slotInUse, waitForFreeSlot } from './slot.ts';
@@ -59,9 +58,11 @@ export async function checkAssignment({ tables }: AssignRequest, context: Assign
     ),
     ownPids,
   };
-  const failures = preflight(input);
-  if (failures.length > 0) throw preflightError(failures);
   const { server, slot, publication } = input;
+  const failures = preflight(input);
+  // Alone it may pass by itself: a host that died without a word is noticed by the server only after a while.
+  if (failures.length === 1 && slot && isInUse(slot, ownPids)) throw slotInUse(settings.slotName, slot.activePid!);
+  if (failures.length > 0) throw preflightError(failures);
   return {
     server,
     slot,
@@ -85,11 +86,17 @@ export async function carryOut(checked: CheckedAssignment, context: AssignContex
   const { slotName, publicationName, publicationManaged } = settings;
   const { publication, slot } = checked;
   const names = checked.tables.map(({ table }) => table);
-  const added = publicationManaged && (publication === null || publication.ours) ? await syncPublication(query, publicationName, names, publication) : [];
+  const added =
+    publicationManaged && (publication === null || publication.ours)
+      ? await syncPublication(query, publicationName, names, publication)
+      : [];
   if (slot === null) {
     const consistentPoint = await createSlot(query, slotName);
     if (publicationManaged && (publication === null || publication.ours)) await markSlotOurs(query, publicationName);
-    return checked.tables.map(({ from, ...table }) => ({ ...table, start: from ?? { lsn: consistentPoint, index: 0n } }));
+    return checked.tables.map(({ from, ...table }) => ({
+      ...table,
+      start: from ?? { lsn: consistentPoint, index: 0n },
+    }));
   }
   const addedOids = checked.tables.filter(({ table }) => added.includes(table)).map(({ catalog }) => catalog.oid);
   await waitForWriters(query, addedOids, clock);
@@ -124,10 +131,9 @@ export function answerOf({ server }: CheckedAssignment, tables: readonly Assigne
 }
 
 /** With `check`, where a table would begin if it were assigned now. */
-export async function startsOf({ tables, slot }: CheckedAssignment, query: Query): Promise<AssignedTable[]> {
+export async function startsOf({ tables }: CheckedAssignment, query: Query): Promise<AssignedTable[]> {
   const { lsn } = await currentPosition(query);
-  const least = slot?.confirmed ?? lsn;
-  return tables.map(({ from, ...table }) => ({ ...table, start: from ?? { lsn: lsn > least ? lsn : least, index: 0n } }));
+  return tables.map(({ from, ...table }) => ({ ...table, start: from ?? { lsn, index: 0n } }));
 }
 
 const SLOT_WAIT_MS = 5_000;
@@ -138,10 +144,13 @@ async function settledSlot({ query, settings: { slotName }, clock, ownPids }: As
   const until = clock.now() + SLOT_WAIT_MS;
   for (;;) {
     const slot = await loadSlot(query, slotName);
-    if (slot === null || slot.activePid === null || ownPids.has(slot.activePid)) return slot;
-    if (clock.now() > until) throw slotInUse(slotName, slot.activePid);
+    if (slot === null || !isInUse(slot, ownPids) || clock.now() > until) return slot;
     await clock.sleep(100);
   }
+}
+
+function isInUse({ activePid }: Slot, ownPids: ReadonlySet<number>): boolean {
+  return activePid !== null && !ownPids.has(activePid);
 }
 
 /**
@@ -164,9 +173,13 @@ async function waitForWriters(query: Query, oids: readonly number[], { now, slee
   let waitingFor = await writers();
   while (waitingFor.length > 0) {
     if (now() > until) {
-      throw new UrutauError('source-unavailable', `a transaction that writes to a new table has not ended for ${WRITERS_WAIT_MS / 1000} s`, {
-        remedy: 'End the long transaction at the source; the host tries again by itself.',
-      });
+      throw new UrutauError(
+        'source-unavailable',
+        `a transaction that writes to a new table has not ended for ${WRITERS_WAIT_MS / 1000} s`,
+        {
+          remedy: 'End the long transaction at the source; the host tries again by itself.',
+        },
+      );
     }
     await sleep(20);
     const still = new Set(await writers());

@@ -52,7 +52,7 @@ export async function listTables(query: Query): Promise<CatalogTable[]> {
     WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'
       AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema'
       AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
-    ORDER BY 1::text`);
+    ORDER BY n.nspname, c.relname`);
   return rows.map(([json]) => toTable(json!));
 }
 
@@ -62,9 +62,11 @@ export async function columnFactsOf(
   relationOid: number,
   columns: readonly { name: string; typeOid: number; typmod: number }[],
 ): Promise<Omit<ColumnFacts, 'key'>[]> {
-  const wanted = columns.map(({ name, typeOid, typmod }, i) => `(${i}, ${pg.escapeLiteral(name)}, ${typeOid}::oid, ${typmod})`);
+  const wanted = columns.map(
+    ({ name, typeOid, typmod }, i) => `(${i}, ${pg.escapeLiteral(name)}, ${typeOid}::oid, ${typmod})`,
+  );
   const rows = await query(`
-    SELECT json_build_object(${columnFields('w.name', 'w.typmod', "coalesce(a.attnotnull, false)")})
+    SELECT json_build_object(${columnFields('w.name', 'w.typmod', 'coalesce(a.attnotnull, false)')})
     FROM (VALUES ${wanted.join(', ')}) w(n, name, oid, typmod)
     JOIN pg_type t ON t.oid = w.oid
     LEFT JOIN pg_attribute a ON a.attrelid = ${relationOid}::oid AND a.attname = w.name AND NOT a.attisdropped

@@ -45,11 +45,20 @@ const postgres = z.strictObject({
 /** The source's part of the pipeline file. config.schema.json says the same for the host. */
 export const sourceConfig = z
   .strictObject({
-    uri: z.string().regex(/^postgres(ql)?:\/\//, 'expected postgresql://user:password@host:port/database').optional(),
-    slotName: z.string().max(63).regex(/^[a-z_][a-z0-9_]*$/, 'expected lower-case letters, digits and _'),
+    uri: z
+      .string()
+      .regex(/^postgres(ql)?:\/\//, 'expected postgresql://user:password@host:port/database')
+      .optional(),
+    slotName: z
+      .string()
+      .max(63)
+      .regex(/^[a-z_][a-z0-9_]*$/, 'expected lower-case letters, digits and _'),
     postgres: postgres.optional(),
   })
-  .refine(({ uri, postgres }) => (uri === undefined) !== (postgres === undefined), 'expected exactly one of uri and postgres');
+  .refine(
+    ({ uri, postgres }) => (uri === undefined) !== (postgres === undefined),
+    'expected exactly one of uri and postgres',
+  );
 export type SourceConfig = z.infer<typeof sourceConfig>;
 
 /** With every default filled in, also where a uri stands in the block's place. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { builderFor, encodeColumns, type EncodedBatch, type SourceBatch } from '@urutau/sdk';
+import { builderFor, type EncodedBatch, encodeColumns, type SourceBatch } from '@urutau/sdk';
 import pg from 'pg';
 import { quoteIdent, quoteName } from '../connection.ts';
 import { parseLsn } from '../lsn.ts';

@@ -302,7 +302,9 @@ export class LogReader {
         else if (name !== feed.table) feed.end(goneAs(feed.table, `it was renamed to ${name}`));
       }
     } catch (error) {
-      this.#options.log.warn('could not look whether all tables are there', { error: asPgError(error, 'source').message });
+      this.#options.log.warn('could not look whether all tables are there', {
+        error: asPgError(error, 'source').message,
+      });
     }
   }
 
@@ -344,7 +346,7 @@ const PRESENCE_EVERY_MS = 5000;
 const READ_VIEW_MAX = 20_000;
 
 function leastStart(tables: readonly ReadTable[]): Lsn {
-  return tables.map(({ start }) => start.lsn).reduce((a, b) => (b < a ? b : a));
+  return tables.reduce((least, { start }) => (start.lsn < least.lsn ? start : least), tables[0]!.start).lsn;
 }
 
 function reassigned(table: string): UrutauError {
@@ -352,9 +354,13 @@ function reassigned(table: string): UrutauError {
 }
 
 function lapsedError(table: string): UrutauError {
-  return new UrutauError('reassign-needed', `changes of ${table} were not read for ${LIMIT.queueKeptMs / 1000} s and are no longer kept`, {
-    table,
-  });
+  return new UrutauError(
+    'reassign-needed',
+    `changes of ${table} were not read for ${LIMIT.queueKeptMs / 1000} s and are no longer kept`,
+    {
+      table,
+    },
+  );
 }
 
 function goneAs(table: string, why: string): UrutauError {

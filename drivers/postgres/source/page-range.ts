@@ -56,10 +56,20 @@ export function firstChunk({ storage, from, to }: PageRange, leaves: readonly Le
     return { leaf: from.leaf, fromPage: from.page, toPage, rest };
   }
   if (end < pages) {
-    return { leaf: from.leaf, fromPage: from.page, toPage: end, rest: { storage, from: { leaf: from.leaf, page: end }, to } };
+    return {
+      leaf: from.leaf,
+      fromPage: from.page,
+      toPage: end,
+      rest: { storage, from: { leaf: from.leaf, page: end }, to },
+    };
   }
   // Without an upper bound: pages that were added after the plan are read too.
-  return { leaf: from.leaf, fromPage: from.page, toPage: null, rest: nextLeaf(storage, from.leaf + 1, to, leaves.length) };
+  return {
+    leaf: from.leaf,
+    fromPage: from.page,
+    toPage: null,
+    rest: nextLeaf(storage, from.leaf + 1, to, leaves.length),
+  };
 }
 
 export function encodeRange({ storage, from, to }: PageRange): string {

@@ -22,11 +22,19 @@ import type pg from 'pg';
 import { pgConfig } from '../connection.ts';
 import { parseLsn } from '../lsn.ts';
 import { decodeOffsetBase64, encodeOffsetBase64 } from '../offset.ts';
-import { answerOf, type AssignContext, type AssignedTable, carryOut, type CheckedAssignment, checkAssignment, startsOf } from './assignment.ts';
+import {
+  type AssignContext,
+  type AssignedTable,
+  answerOf,
+  type CheckedAssignment,
+  carryOut,
+  checkAssignment,
+  startsOf,
+} from './assignment.ts';
 import { type CatalogTable, listTables, loadTables } from './catalog.ts';
 import { Claims } from './claims.ts';
 import type { Clock } from './clock.ts';
-import { settingsOf, type SourceConfig, type SourceSettings } from './config.ts';
+import { type SourceConfig, type SourceSettings, settingsOf } from './config.ts';
 import { exportSnapshot, readSnapshot } from './consistent-snapshot.ts';
 import { emitMarker, Heartbeat } from './heartbeat.ts';
 import { LogReader } from './log-reader.ts';
@@ -63,7 +71,7 @@ export class PostgresSource implements SourceDriver {
   #reader: LogReader | null = null;
   /** One assignment, teardown or close at a time. */
   #turn: Promise<unknown> = Promise.resolve();
-  #closed = false;
+  #closing: Promise<void> | null = null;
 
   constructor({ config, log, clock }: PostgresSourceOptions) {
     this.#connection = pgConfig(config);
@@ -72,7 +80,13 @@ export class PostgresSource implements SourceDriver {
     this.#clock = clock;
     const { maxThreads, retryCount, heartbeatMs } = this.#settings;
     this.#side = new SideConnections(this.#connection, { maxThreads, retryCount, clock });
-    this.#heartbeat = new Heartbeat({ query: this.#side.query, clock, log, everyMs: heartbeatMs, decoded: () => this.#decoded() });
+    this.#heartbeat = new Heartbeat({
+      query: this.#side.query,
+      clock,
+      log,
+      everyMs: heartbeatMs,
+      decoded: () => this.#decoded(),
+    });
   }
 
   async listTables(): Promise<TableListing[]> {
@@ -143,27 +157,38 @@ export class PostgresSource implements SourceDriver {
 
   status(): Pick<StatusAnswer, 'state' | 'tables'> {
     const outlets = [...(this.#reader?.outlets.values() ?? [])];
-    const state = this.#reader?.failed ? 'error' : outlets.some(({ chunks }) => chunks > 0) ? 'snapshotting' : this.#reader ? 'streaming' : 'idle';
-    const offsets = [...this.#assigned.keys()].map((table) => [table, { offset: encodeOffsetBase64(this.#claims.get(table)!) }] as const);
+    const state = this.#reader?.failed
+      ? 'error'
+      : outlets.some(({ chunks }) => chunks > 0)
+        ? 'snapshotting'
+        : this.#reader
+          ? 'streaming'
+          : 'idle';
+    const offsets = [...this.#assigned.keys()].map(
+      (table) => [table, { offset: encodeOffsetBase64(this.#claims.get(table)!) }] as const,
+    );
     return { state, tables: Object.fromEntries(offsets) };
   }
 
   teardown(request: TeardownRequest): Promise<TeardownAnswer> {
     return this.#inTurn(async () => {
-      if (!request.check && request.tables === 'all') await this.#stopReader();
       const { slotName, publicationName } = this.#settings;
+      if (!request.check && request.tables === 'all') {
+        await this.#stopReader();
+        await this.#slotFree();
+      }
       return { items: await teardown(this.#side.query, { slotName, publicationName, request }) };
     });
   }
 
   close(): Promise<void> {
-    this.#closed = true;
     this.#heartbeat.stop();
-    return this.#inTurn(async () => {
+    this.#closing ??= this.#inTurn(async () => {
       await this.#stopReader();
       await Promise.all([...this.#snapshots].map((end) => end()));
       await this.#side.close();
     });
+    return this.#closing;
   }
 
   #assignContext(): AssignContext {
@@ -172,8 +197,14 @@ export class PostgresSource implements SourceDriver {
 
   /** The running reader can go on: every table that stays is read just as before, and at least one leaves. */
   #onlyRemoves({ tables }: AssignRequest): boolean {
-    const stays = tables.every(({ table, hold }) => this.#assigned.get(table)?.hold === (hold ?? false));
-    return stays && tables.length < this.#assigned.size && this.#reader !== null && !this.#reader.failed;
+    if (this.#reader === null || this.#reader.failed || tables.length >= this.#assigned.size) return false;
+    return tables.every(({ table, fromOffset, hold = false }) => {
+      const goesOn = (): boolean => {
+        const from = fromOffset === undefined ? null : decodeOffsetBase64(fromOffset);
+        return this.#reader!.outlets.get(table)?.goesOn(from) ?? false;
+      };
+      return this.#assigned.get(table)?.hold === hold && (hold || goesOn());
+    });
   }
 
   /** What stays keeps its claim on the log, and its stream. */
@@ -195,10 +226,10 @@ export class PostgresSource implements SourceDriver {
     if (read.length === 0) return;
     const { query } = this.#side;
     const { slotName, publicationName } = this.#settings;
-    await waitForFreeSlot(query, slotName, { ownPids: this.#ownPids, waitMs: SLOT_WAIT_MS, now: this.#clock.now, sleep: this.#clock.sleep });
+    await this.#slotFree();
     const slot = await loadSlot(query, slotName);
     this.#readView = new ReadView();
-    const [row] = await query('SELECT pg_current_snapshot()::text');
+    const [row] = await query('SELECT pg_current_xact_id()::text');
     this.#readView.started(row![0]!);
     this.#reader = await LogReader.start({
       config: this.#connection,
@@ -216,6 +247,16 @@ export class PostgresSource implements SourceDriver {
     this.#release();
     this.#heartbeat.start();
     this.#log.info('reading the log', { slot: slotName, tables: read.length, held: tables.length - read.length });
+  }
+
+  #slotFree(): Promise<void> {
+    const { now, sleep } = this.#clock;
+    return waitForFreeSlot(this.#side.query, this.#settings.slotName, {
+      ownPids: this.#ownPids,
+      waitMs: SLOT_WAIT_MS,
+      now,
+      sleep,
+    });
   }
 
   async #stopReader(): Promise<void> {
@@ -238,22 +279,26 @@ export class PostgresSource implements SourceDriver {
     const outlet = this.#outletOf(table);
     const from = fromOffset === undefined ? null : decodeOffsetBase64(fromOffset);
     outlet.expectFrom(from);
-    const stream = randomUUID();
+    const { rowShape } = outlet;
+    const id = randomUUID();
     return {
-      shape: outlet.rowShape.shape,
-      metadata: { stream },
-      open: (signal) => outlet.open(stream, from, signal),
+      shape: rowShape.shape,
+      metadata: { stream: id },
+      open: (signal) => outlet.open({ id, from, rowShape }, signal),
     };
   }
 
   async #readChunk({ table, range: token, rows = ROWS_DEFAULT }: ReadDescriptor): Promise<Read> {
-    if (token === undefined) throw new UrutauError('protocol-violation', `a chunk of ${table}: expected a range; came none`, { table });
+    if (token === undefined)
+      throw new UrutauError('protocol-violation', `a chunk of ${table}: expected a range; came none`, { table });
     const outlet = this.#outletOf(table);
     const range = decodeRange(token);
     const rowShape = shapeOfTable(await this.#catalogOf(table));
     // Looked at again in the chunk's own transaction; here it comes early enough to plan anew.
     if (storageOf(await loadLeaves(this.#side.query, table)) !== range.storage) {
-      throw new UrutauError('plan-lost', `${table}: its storage is another one than its ranges were planned for`, { table });
+      throw new UrutauError('plan-lost', `${table}: its storage is another one than its ranges were planned for`, {
+        table,
+      });
     }
     const options = { table, rowShape, range, rows, readView: this.#readView, side: this.#side, clock: this.#clock };
     return { shape: rowShape.shape, metadata: {}, open: (signal) => counted(outlet, readChunk(options, signal)) };
@@ -270,7 +315,13 @@ export class PostgresSource implements SourceDriver {
       await snapshot.close();
     };
     this.#snapshots.add(end);
-    const options = { table, partitioned: catalog.kind === 'p', rowShape, snapshot: { ...snapshot, close: end }, side: this.#side };
+    const options = {
+      table,
+      partitioned: catalog.kind === 'p',
+      rowShape,
+      snapshot: { ...snapshot, close: end },
+      side: this.#side,
+    };
     return {
       shape: rowShape.shape,
       metadata: { endOffset: snapshot.endOffset },
@@ -286,7 +337,10 @@ export class PostgresSource implements SourceDriver {
   #outletOf(table: string): TableOutlet {
     const outlet = this.#reader?.outlets.get(table);
     if (outlet) return outlet;
-    throw new UrutauError('reassign-needed', `${table} is not assigned`, { table, remedy: 'Assign the tables before reading them.' });
+    throw new UrutauError('reassign-needed', `${table} is not assigned`, {
+      table,
+      remedy: 'Assign the tables before reading them.',
+    });
   }
 
   async #catalogOf(table: string): Promise<CatalogTable> {

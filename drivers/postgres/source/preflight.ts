@@ -79,10 +79,14 @@ export function preflight(input: PreflightInput): Failure[] {
 export function preflightError(failures: readonly Failure[]): UrutauError {
   const lost = failures.every(({ code }) => code === 'position-lost');
   const [first] = failures;
-  return new UrutauError(lost ? 'position-lost' : 'precondition-failed', failures.map(({ problem }) => problem).join('; '), {
-    failures,
-    ...(failures.length === 1 ? { table: first!.table, remedy: first!.remedy } : {}),
-  });
+  return new UrutauError(
+    lost ? 'position-lost' : 'precondition-failed',
+    failures.map(({ problem }) => problem).join('; '),
+    {
+      failures,
+      ...(failures.length === 1 ? { table: first!.table, remedy: first!.remedy } : {}),
+    },
+  );
 }
 
 const VERSION_MIN = 140_000;
@@ -90,7 +94,9 @@ const VERSION_MIN = 140_000;
 function serverFailures({ server, slot, ownPids }: PreflightInput): Failure[] {
   const failures: Failure[] = [];
   if (server.versionNumber < VERSION_MIN) {
-    failures.push(failure(`PostgreSQL ${Math.floor(server.versionNumber / 10_000)} is too old`, 'Use PostgreSQL 14 or newer.'));
+    failures.push(
+      failure(`PostgreSQL ${Math.floor(server.versionNumber / 10_000)} is too old`, 'Use PostgreSQL 14 or newer.'),
+    );
   }
   if (server.walLevel !== 'logical') {
     failures.push(
@@ -104,10 +110,14 @@ function serverFailures({ server, slot, ownPids }: PreflightInput): Failure[] {
     failures.push(failure('the server is a standby', 'Connect to the primary.'));
   }
   if (!server.mayReplicate) {
-    failures.push(failure(`user ${server.user} may not replicate`, `Run ALTER ROLE ${server.user} REPLICATION as a superuser.`));
+    failures.push(
+      failure(`user ${server.user} may not replicate`, `Run ALTER ROLE ${server.user} REPLICATION as a superuser.`),
+    );
   }
   if (slot === null && server.slotsFree < 1) {
-    failures.push(failure('all replication slots are taken', 'Raise max_replication_slots, or drop a slot that nobody needs.'));
+    failures.push(
+      failure('all replication slots are taken', 'Raise max_replication_slots, or drop a slot that nobody needs.'),
+    );
   }
   if (server.sendersFree + ownPids.size < 1) {
     failures.push(failure('all walsenders are taken', 'Raise max_wal_senders, or end a replication connection.'));
@@ -122,15 +132,23 @@ function slotFailures({ slot, slotName, server, ownPids, tables }: PreflightInpu
   if (slot.type !== 'logical' || slot.plugin !== PLUGIN) {
     failures.push(failure(`replication slot ${slotName} is of plugin ${slot.plugin ?? 'none'}, not ${PLUGIN}`, other));
   } else if (slot.database !== server.database) {
-    failures.push(failure(`replication slot ${slotName} belongs to database ${slot.database}, not ${server.database}`, other));
+    failures.push(
+      failure(`replication slot ${slotName} belongs to database ${slot.database}, not ${server.database}`, other),
+    );
   } else if (slot.walStatus === 'lost') {
     const remedy = `Run SELECT pg_drop_replication_slot('${slotName}'), raise max_slot_wal_keep_size, then resync the tables.`;
-    failures.push(failure(`replication slot ${slotName} was invalidated: the server has removed log that it needs`, remedy));
-    failures.push(...tables.filter(({ from }) => from).map(({ table }) => lost(table, `the log after its position is gone`)));
+    failures.push(
+      failure(`replication slot ${slotName} was invalidated: the server has removed log that it needs`, remedy),
+    );
+    failures.push(
+      ...tables.filter(({ from }) => from).map(({ table }) => lost(table, `the log after its position is gone`)),
+    );
   }
   if (slot.activePid !== null && !ownPids.has(slot.activePid)) {
     const remedy = 'Stop the other host or tool that reads this slot, or give this pipeline a slotName of its own.';
-    failures.push(failure(`replication slot ${slotName} is in use by another process (server process ${slot.activePid})`, remedy));
+    failures.push(
+      failure(`replication slot ${slotName} is in use by another process (server process ${slot.activePid})`, remedy),
+    );
   }
   return failures;
 }
@@ -150,6 +168,10 @@ function publicationFailures(input: PreflightInput): Failure[] {
   if (publication.missingOperations.length > 0) {
     const remedy = `Run ALTER PUBLICATION ${name} SET (publish = 'insert, update, delete, truncate').`;
     failures.push(failure(`publication ${name} leaves out ${publication.missingOperations.join(', ')}`, remedy));
+  }
+  if (publication.generatedColumns) {
+    const remedy = `Run ALTER PUBLICATION ${name} SET (publish_generated_columns = none).`;
+    failures.push(failure(`publication ${name} publishes generated columns`, remedy));
   }
   if (!publication.viaRoot && tables.some(({ catalog }) => catalog?.kind === 'p')) {
     const remedy = `Run ALTER PUBLICATION ${name} SET (publish_via_partition_root = true).`;
@@ -174,41 +196,76 @@ function tableFailures(wanted: WantedTable, input: PreflightInput): Failure[] {
   ];
 }
 
-function storageFailures({ table, kind, partition, persistence, canSelect }: CatalogTable, { server }: PreflightInput): Failure[] {
+function storageFailures(
+  { table, kind, partition, persistence, canSelect }: CatalogTable,
+  { server }: PreflightInput,
+): Failure[] {
   const failures: Failure[] = [];
   if (kind !== 'r' && kind !== 'p') {
-    failures.push(failure(`${table} is ${KINDS[kind] ?? 'no table'}`, 'Name an ordinary or a partitioned table.', table));
+    failures.push(
+      failure(`${table} is ${KINDS[kind] ?? 'no table'}`, 'Name an ordinary or a partitioned table.', table),
+    );
   } else if (persistence !== 'p') {
     failures.push(failure(`${table} is not in the log`, `Run ALTER TABLE ${table} SET LOGGED.`, table));
   } else if (partition) {
-    failures.push(failure(`${table} is a partition`, 'Name the partitioned table; it brings the changes of all its partitions.', table));
+    failures.push(
+      failure(
+        `${table} is a partition`,
+        'Name the partitioned table; it brings the changes of all its partitions.',
+        table,
+      ),
+    );
   }
   if (!canSelect) {
-    failures.push(failure(`user ${server.user} may not read ${table}`, `Run GRANT SELECT ON ${table} TO ${server.user}, with USAGE on its schema.`, table));
+    failures.push(
+      failure(
+        `user ${server.user} may not read ${table}`,
+        `Run GRANT SELECT ON ${table} TO ${server.user}, with USAGE on its schema.`,
+        table,
+      ),
+    );
   }
   return failures;
 }
 
-const KINDS: Record<string, string> = { v: 'a view', m: 'a materialized view', f: 'a foreign table', S: 'a sequence', i: 'an index' };
+const KINDS: Record<string, string> = {
+  v: 'a view',
+  m: 'a materialized view',
+  f: 'a foreign table',
+  S: 'a sequence',
+  i: 'an index',
+};
 
 function publishedFailures({ table, owns }: CatalogTable, input: PreflightInput): Failure[] {
   const { publication, publicationName: name, server } = input;
   const published = publication?.tables.find((entry) => entry.table === table);
   if (publication && !publication.ours) {
-    if (!published) return [failure(`publication ${name} lacks ${table}`, `Run ALTER PUBLICATION ${name} ADD TABLE ${table} as its owner.`, table)];
+    if (!published)
+      return [
+        failure(
+          `publication ${name} lacks ${table}`,
+          `Run ALTER PUBLICATION ${name} ADD TABLE ${table} as its owner.`,
+          table,
+        ),
+      ];
     const remedy = `Publish the whole table: run ALTER PUBLICATION ${name} SET TABLE … with neither a column list nor a row filter for it.`;
-    return published.partial ? [failure(`publication ${name} leaves out rows or columns of ${table}`, remedy, table)] : [];
+    return published.partial
+      ? [failure(`publication ${name} leaves out rows or columns of ${table}`, remedy, table)]
+      : [];
   }
   const remedy = `Let its owner publish it and set publication.create to existing, or run GRANT of the owner's role to ${server.user}.`;
   const mustOwn = input.publicationManaged && !published && !owns;
   return mustOwn ? [failure(`user ${server.user} does not own ${table} and may not publish it`, remedy, table)] : [];
 }
 
-function identityFailures({ table, key, replicaIdentity, columns }: CatalogTable): Failure[] {
+function identityFailures({ table, kind, key, replicaIdentity, columns }: CatalogTable): Failure[] {
+  if (kind !== 'r' && kind !== 'p') return [];
   const failures: Failure[] = [];
   const full = `ALTER TABLE ${table} REPLICA IDENTITY FULL`;
   if (replicaIdentity === 'n') {
-    failures.push(failure(`${table} has REPLICA IDENTITY NOTHING`, `Run ALTER TABLE ${table} REPLICA IDENTITY DEFAULT.`, table));
+    failures.push(
+      failure(`${table} has REPLICA IDENTITY NOTHING`, `Run ALTER TABLE ${table} REPLICA IDENTITY DEFAULT.`, table),
+    );
   } else if (replicaIdentity !== 'f' && key.length === 0) {
     failures.push(failure(`${table} has no primary key`, `Add a primary key, or run ${full}.`, table));
   }
@@ -219,10 +276,20 @@ function identityFailures({ table, key, replicaIdentity, columns }: CatalogTable
   return failures;
 }
 
-function leafFailures(leaf: LeafFacts, { table, replicaIdentity }: CatalogTable, { server }: PreflightInput): Failure[] {
+function leafFailures(
+  leaf: LeafFacts,
+  { table, replicaIdentity }: CatalogTable,
+  { server }: PreflightInput,
+): Failure[] {
   const failures: Failure[] = [];
   if (leaf.kind !== 'r') {
-    failures.push(failure(`partition ${leaf.table} is ${KINDS[leaf.kind] ?? 'no table'}`, `Detach it from ${table}: its changes are not in the log.`, table));
+    failures.push(
+      failure(
+        `partition ${leaf.table} is ${KINDS[leaf.kind] ?? 'no table'}`,
+        `Detach it from ${table}: its changes are not in the log.`,
+        table,
+      ),
+    );
   }
   // With an index each partition's own index is meant, and the server keeps them in step.
   if (leaf.replicaIdentity !== replicaIdentity) {
@@ -230,7 +297,13 @@ function leafFailures(leaf: LeafFacts, { table, replicaIdentity }: CatalogTable,
     failures.push(failure(`partition ${leaf.table} has another replica identity than ${table}`, remedy, table));
   }
   if (!leaf.canSelect) {
-    failures.push(failure(`user ${server.user} may not read partition ${leaf.table}`, `Run GRANT SELECT ON ${leaf.table} TO ${server.user}.`, table));
+    failures.push(
+      failure(
+        `user ${server.user} may not read partition ${leaf.table}`,
+        `Run GRANT SELECT ON ${leaf.table} TO ${server.user}.`,
+        table,
+      ),
+    );
   }
   return failures;
 }
@@ -243,7 +316,10 @@ function columnFailures({ table, columns }: CatalogTable): Failure[] {
 }
 
 /** Whether the log still begins at or before the table's position, and was published from there on. */
-function positionFailures({ table, from }: WantedTable, { slot, slotName, publication, publicationName }: PreflightInput): Failure[] {
+function positionFailures(
+  { table, from }: WantedTable,
+  { slot, slotName, publication, publicationName }: PreflightInput,
+): Failure[] {
   if (from === null) return [];
   if (slot === null) return [lost(table, `replication slot ${slotName} no longer exists`)];
   if (slot.confirmed !== null && compareOffsets(from, { lsn: slot.confirmed, index: 0n }) < 0) {

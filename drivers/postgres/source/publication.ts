@@ -9,6 +9,8 @@ export interface Publication {
   slotOurs: boolean;
   /** Partitioned tables are published under their own name. */
   viaRoot: boolean;
+  /** It publishes generated columns, which a snapshot would not read. */
+  generatedColumns: boolean;
   /** Operations that it leaves out. */
   missingOperations: string[];
   tables: PublishedTable[];
@@ -26,16 +28,18 @@ export async function loadPublication(query: Query, name: string): Promise<Publi
     SELECT json_build_object(
       'comment', obj_description(p.oid, 'pg_publication'),
       'viaRoot', p.pubviaroot,
+      'generatedColumns', coalesce(to_jsonb(p) ->> 'pubgencols', 'n') NOT IN ('n', 'false'),
       'operations', json_build_object('insert', p.pubinsert, 'update', p.pubupdate, 'delete', p.pubdelete, 'truncate', p.pubtruncate),
       'tables', (SELECT json_agg(json_build_object('table', t.schemaname || '.' || t.tablename, 'partial', ${PARTIAL}))
                  FROM pg_publication_tables t WHERE t.pubname = p.pubname))
     FROM pg_publication p WHERE p.pubname = ${pg.escapeLiteral(name)}`);
   if (!row) return null;
-  const { comment, viaRoot, operations, tables } = JSON.parse(row[0]!);
+  const { comment, viaRoot, generatedColumns, operations, tables } = JSON.parse(row[0]!);
   return {
     ours: comment === COMMENT || comment === COMMENT_WITH_SLOT,
     slotOurs: comment === COMMENT_WITH_SLOT,
     viaRoot,
+    generatedColumns,
     missingOperations: Object.keys(operations).filter((operation) => !operations[operation]),
     tables: tables ?? [],
   };
@@ -51,13 +55,14 @@ export async function syncPublication(
   const published = new Set(existing?.tables.map(({ table }) => table));
   const added = tables.filter((table) => !published.has(table));
   if (existing === null) {
-    await query(`BEGIN; CREATE PUBLICATION ${quoteIdent(name)} FOR TABLE ${list(tables)}
+    if (tables.length === 0) return [];
+    await query(`${BRIEF_LOCKS}; CREATE PUBLICATION ${quoteIdent(name)} FOR TABLE ${list(tables)}
       WITH (publish = 'insert, update, delete, truncate', publish_via_partition_root = true);
-      COMMENT ON PUBLICATION ${quoteIdent(name)} IS ${pg.escapeLiteral(COMMENT)}; COMMIT`);
+      COMMENT ON PUBLICATION ${quoteIdent(name)} IS ${pg.escapeLiteral(COMMENT)}`);
   } else if (added.length > 0 || published.size !== tables.length) {
     // SET keeps what is in both sets as it is, so a table that stays misses nothing.
     const change = tables.length > 0 ? `SET TABLE ${list(tables)}` : `DROP TABLE ${list([...published])}`;
-    await query(`ALTER PUBLICATION ${quoteIdent(name)} ${change}`);
+    await query(`${BRIEF_LOCKS}; ALTER PUBLICATION ${quoteIdent(name)} ${change}`);
   }
   return added;
 }
@@ -66,6 +71,9 @@ export async function syncPublication(
 export async function markSlotOurs(query: Query, name: string): Promise<void> {
   await query(`COMMENT ON PUBLICATION ${quoteIdent(name)} IS ${pg.escapeLiteral(COMMENT_WITH_SLOT)}`);
 }
+
+/** Statements of one text are one transaction. A vacuum that holds a table must not make the whole start wait. */
+const BRIEF_LOCKS = "SELECT set_config('lock_timeout', '10s', true)";
 
 const COMMENT = 'made by urutau-host';
 const COMMENT_WITH_SLOT = 'made by urutau-host, with its slot';

@@ -6,40 +6,43 @@
 export class ReadView {
   /** As the log names them: the low 32 bits. */
   readonly #decoded = new Set<number>();
-  /** Running when the reader started: an earlier process may have decoded their commits. */
-  #running: bigint[] = [];
+  /** Transactions below it were there when the reader started: an earlier process may have decoded their commits. */
+  #startedBelow: bigint | null = null;
 
   /** A transaction's end was, or is about to be, decoded. */
   decoded(xid: number): void {
     this.#decoded.add(xid);
   }
 
-  /** The reader starts; `snapshot` is pg_current_snapshot() of now. */
-  started(snapshot: string): void {
-    this.#running = [...parseSnapshot(snapshot).running];
+  /**
+   * The reader starts; `xid` is pg_current_xact_id() of now. A snapshot would not do: it does not name running
+   * transactions that began after the last one that has ended.
+   */
+  started(xid: string): void {
+    this.#startedBelow = BigInt(xid);
   }
 
-  /** Transactions that are remembered. */
+  /** Decoded transactions that are remembered. */
   get size(): number {
-    return this.#decoded.size + this.#running.length;
+    return this.#decoded.size;
   }
 
   /** Whether `snapshot` (pg_current_snapshot()) shows all of them. Forgets those that it shows. */
   shownBy(snapshot: string): boolean {
-    const { xmax, running } = parseSnapshot(snapshot);
-    this.#running = this.#running.filter((xid) => running.has(xid));
+    const { xmin, xmax, running } = parseSnapshot(snapshot);
+    if (this.#startedBelow !== null && xmin >= this.#startedBelow) this.#startedBelow = null;
     for (const xid of this.#decoded) {
       const full = widen(xid, xmax);
       if (full < xmax && !running.has(full)) this.#decoded.delete(xid);
     }
-    return this.size === 0;
+    return this.#startedBelow === null && this.size === 0;
   }
 }
 
-/** `xmin:xmax:xip,…`: all below xmax have ended but those in the list. */
-function parseSnapshot(text: string): { xmax: bigint; running: Set<bigint> } {
-  const [, xmax, running] = text.split(':');
-  return { xmax: BigInt(xmax!), running: new Set(running ? running.split(',').map(BigInt) : []) };
+/** `xmin:xmax:xip,…`: all below xmin have ended, and all below xmax but those in the list. */
+function parseSnapshot(text: string): { xmin: bigint; xmax: bigint; running: Set<bigint> } {
+  const [xmin, xmax, running] = text.split(':');
+  return { xmin: BigInt(xmin!), xmax: BigInt(xmax!), running: new Set(running ? running.split(',').map(BigInt) : []) };
 }
 
 const TWO_32 = 1n << 32n;

@@ -44,11 +44,18 @@ export class ReplicationStream {
   static async open(options: ReplicationOptions): Promise<ReplicationStream> {
     const wire = await Wire.connect(options.config, { replication: true });
     return new Promise((resolve, reject) => {
-      const stream: ReplicationStream = new ReplicationStream(wire, options, { resolve: () => resolve(stream), reject });
+      const stream: ReplicationStream = new ReplicationStream(wire, options, {
+        resolve: () => resolve(stream),
+        reject,
+      });
     });
   }
 
-  private constructor(wire: Wire, { slotName, publicationName, from, confirmed, clock, handler }: ReplicationOptions, opened: { resolve(): void; reject(error: unknown): void }) {
+  private constructor(
+    wire: Wire,
+    { slotName, publicationName, from, confirmed, clock, handler }: ReplicationOptions,
+    opened: { resolve(): void; reject(error: unknown): void },
+  ) {
     this.#wire = wire;
     this.#clock = clock;
     this.#handler = handler;
@@ -71,7 +78,8 @@ export class ReplicationStream {
       .catch((error: unknown) => error)
       .then((error) => {
         this.#stopTimers();
-        if (this.#started) this.#handler.ended(this.#closing ? null : (error ?? new Error('the server ended the replication stream')));
+        if (this.#started)
+          this.#handler.ended(this.#closing ? null : (error ?? new Error('the server ended the replication stream')));
         else void wire.close().finally(() => opened.reject(error));
       });
   }
@@ -119,7 +127,7 @@ export class ReplicationStream {
 
   #drained(dry: boolean): void {
     this.#handler.drained(dry);
-    if (dry && this.#wire.tcp && this.#flowsFast()) this.#rest();
+    if (dry && this.#wire.readsInBulk && this.#flowsFast()) this.#rest();
   }
 
   /** Measured over a while, because the server sends each row on its own to a reader that keeps up. */

@@ -67,5 +67,8 @@ function signatureOf(
   columns: readonly { name: string; typeOid: number; typmod: number; key: boolean }[],
 ): string {
   // Under FULL the server flags every column, so the flags say nothing there.
-  return JSON.stringify([before, columns.map(({ name, typeOid, typmod, key }) => [name, typeOid, typmod, before === 'key' && key])]);
+  return JSON.stringify([
+    before,
+    columns.map(({ name, typeOid, typmod, key }) => [name, typeOid, typmod, before === 'key' && key]),
+  ]);
 }

@@ -36,7 +36,9 @@ export async function loadSlot(query: Query, name: string): Promise<Slot | null>
 
 /** Answers the consistent point: every transaction that commits from there on will be decoded. */
 export async function createSlot(query: Query, name: string): Promise<Lsn> {
-  const [row] = await query(`SELECT lsn FROM pg_create_logical_replication_slot(${pg.escapeLiteral(name)}, '${PLUGIN}')`);
+  const [row] = await query(
+    `SELECT lsn FROM pg_create_logical_replication_slot(${pg.escapeLiteral(name)}, '${PLUGIN}')`,
+  );
   return parseLsn(row![0]!);
 }
 
@@ -56,7 +58,12 @@ export async function dropSlot(query: Query, name: string): Promise<void> {
 export async function waitForFreeSlot(
   query: Query,
   name: string,
-  { ownPids, waitMs, now, sleep }: { ownPids: ReadonlySet<number>; waitMs: number; now: () => number; sleep: (ms: number) => Promise<void> },
+  {
+    ownPids,
+    waitMs,
+    now,
+    sleep,
+  }: { ownPids: ReadonlySet<number>; waitMs: number; now: () => number; sleep: (ms: number) => Promise<void> },
 ): Promise<void> {
   const until = now() + waitMs;
   for (;;) {
@@ -69,7 +76,11 @@ export async function waitForFreeSlot(
 }
 
 export function slotInUse(name: string, pid: number): UrutauError {
-  return new UrutauError('source-unavailable', `replication slot ${name}: in use by another process (server process ${pid})`, {
-    remedy: 'Stop the other host or tool that reads this slot, or give this pipeline a slotName of its own.',
-  });
+  return new UrutauError(
+    'source-unavailable',
+    `replication slot ${name}: in use by another process (server process ${pid})`,
+    {
+      remedy: 'Stop the other host or tool that reads this slot, or give this pipeline a slotName of its own.',
+    },
+  );
 }

@@ -1,7 +1,7 @@
 import { ChangeBatchBuilder, type EncodedBatch, type SourceBatch, UrutauError } from '@urutau/sdk';
 import { quoteName } from '../connection.ts';
-import { OffsetWriter } from '../offset.ts';
 import type { Lsn } from '../lsn.ts';
+import { OffsetWriter } from '../offset.ts';
 import { BatchPipe } from './batch-pipe.ts';
 import { loadTables } from './catalog.ts';
 import type { Clock } from './clock.ts';
@@ -66,10 +66,15 @@ interface OpenChunk extends Chunk {
 }
 
 /** Null when the table has no storage: a partitioned one without partitions. */
-async function openChunk(wire: Wire, { table, rowShape, range, rows, readView, clock }: ChunkOptions): Promise<OpenChunk | null> {
+async function openChunk(
+  wire: Wire,
+  { table, rowShape, range, rows, readView, clock }: ChunkOptions,
+): Promise<OpenChunk | null> {
   for (let delayMs = 2; ; delayMs = Math.min(2 * delayMs, 100)) {
     // The lock comes before the snapshot: a rewrite that has committed by then is seen, and none can begin after.
-    await wire.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE ${quoteName(table)} IN ACCESS SHARE MODE`);
+    await wire.query(
+      `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE ${quoteName(table)} IN ACCESS SHARE MODE`,
+    );
     const [row] = await wire.query('SELECT pg_current_snapshot()::text');
     if (readView.shownBy(row![0]!)) break;
     await wire.query('ROLLBACK');
@@ -78,11 +83,15 @@ async function openChunk(wire: Wire, { table, rowShape, range, rows, readView, c
   const query = (sql: string): Promise<(string | null)[][]> => wire.query(sql);
   const leaves = await loadLeaves(query, table);
   if (storageOf(leaves) !== range.storage) {
-    throw new UrutauError('plan-lost', `${table}: its storage is another one than its ranges were planned for`, { table });
+    throw new UrutauError('plan-lost', `${table}: its storage is another one than its ranges were planned for`, {
+      table,
+    });
   }
   const catalog = (await loadTables(query, [table])).get(table);
   if (!catalog || shapeOfTable(catalog).shape.schemaId !== rowShape.shape.schemaId) {
-    throw new UrutauError('schema-changed', `${table}: its columns or its key changed before the chunk was read`, { table });
+    throw new UrutauError('schema-changed', `${table}: its columns or its key changed before the chunk was read`, {
+      table,
+    });
   }
   if (leaves.length === 0) return null;
   const chunk = firstChunk(range, leaves, rows);

@@ -21,7 +21,14 @@ export interface LogPosition {
 /** What waits between the log reader and the stream of one table, in log order. */
 export type Entry =
   | { kind: 'batch'; batch: SourceBatch; first: Offset; bytes: number }
-  | { kind: 'kept'; changes: KeptChange[]; rowShape: RowShape; envelope: SourceBatch['envelope']; first: Offset; bytes: number }
+  | {
+      kind: 'kept';
+      changes: KeptChange[];
+      rowShape: RowShape;
+      envelope: SourceBatch['envelope'];
+      first: Offset;
+      bytes: number;
+    }
   | { kind: 'shape'; rowShape: RowShape; at: Offset; bytes: 0 }
   | { kind: 'end'; error: UrutauError; bytes: 0 };
 
@@ -101,7 +108,13 @@ export class TableFeed {
   }
 
   /** `frame` is the message's bytes, from `start` to `end` in `buffer`; the tuples of `message` lie in `buffer`. */
-  change(message: InsertMessage | UpdateMessage | DeleteMessage, buffer: Uint8Array, start: number, end: number, now: number): void {
+  change(
+    message: InsertMessage | UpdateMessage | DeleteMessage,
+    buffer: Uint8Array,
+    start: number,
+    end: number,
+    now: number,
+  ): void {
     if (this.#ended || this.#skipped()) return;
     const bytes = end - start;
     try {
@@ -202,7 +215,12 @@ export class TableFeed {
     if (this.#transaction !== transaction) {
       this.#transaction = transaction;
       this.#index = 0;
-      this.#skip = commitLsn < this.start.lsn ? Number.POSITIVE_INFINITY : commitLsn > this.start.lsn ? 0 : Number(this.start.index);
+      this.#skip =
+        commitLsn < this.start.lsn
+          ? Number.POSITIVE_INFINITY
+          : commitLsn > this.start.lsn
+            ? 0
+            : Number(this.start.index);
       this.#offsets.moveTo({ lsn: commitLsn, index: 0n });
     }
     this.#index++;
@@ -210,13 +228,18 @@ export class TableFeed {
     return this.#index <= this.#skip;
   }
 
-  #append(message: InsertMessage | UpdateMessage | DeleteMessage, buffer: Uint8Array, start: number, end: number): void {
+  #append(
+    message: InsertMessage | UpdateMessage | DeleteMessage,
+    buffer: Uint8Array,
+    start: number,
+    end: number,
+  ): void {
     const offset = this.#offsets.bytes;
     const micros = this.#position.commitMicros;
     const mustKeep = message.kind === 'update' && missingColumns(message).length > 0;
     if (mustKeep && this.#kept.length === 0) this.close();
     if (mustKeep || this.#kept.length > 0) {
-      this.#kept.push({ frame: Buffer.from(buffer.subarray(start, end)), offset: offset.slice(), micros });
+      this.#kept.push({ frame: Buffer.from(buffer.subarray(start, end)), offset: Uint8Array.from(offset), micros });
       return;
     }
     this.#assembler ??= new Assembler(this.rowShape);
@@ -287,7 +310,13 @@ function withPlace(error: unknown, table: string, key: string): UrutauError {
   const { code, message, remedy, context } =
     error instanceof UrutauError ? error : new UrutauError('internal', (error as Error).message, { cause: error });
   const place = key === '' ? table : `${table}, row ${key}`;
-  return new UrutauError(code, `${place}: ${message}`, { cause: error, remedy, ...context, table, ...(key === '' ? {} : { key }) });
+  return new UrutauError(code, `${place}: ${message}`, {
+    cause: error,
+    remedy,
+    ...context,
+    table,
+    ...(key === '' ? {} : { key }),
+  });
 }
 
 /** Microseconds stay: a Date has only milliseconds. */

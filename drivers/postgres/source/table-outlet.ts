@@ -15,27 +15,39 @@ export interface TableOutletOptions {
   onTaken(): void;
 }
 
+export interface OpenOptions {
+  /** The stream's name, for `progress`. */
+  id: string;
+  /** Null is where the last one ended. */
+  from: Offset | null;
+  rowShape: RowShape;
+}
+
+type ShapeEntry = Extract<Entry, { kind: 'shape' }>;
+
 /**
  * The reading end of one table's feed: at most one stream at a time takes what is queued. A stream that was closed is
  * gone on with by one that begins at exactly the last offset sent, as long as the queue is kept.
  */
 export class TableOutlet {
   readonly feed: TableFeed;
-  /** Shape of the next row that a stream brings. */
-  rowShape: RowShape;
   /** Since when no stream is open; null while one is. */
   closedSince: number | null;
   /** Chunks of the table that are being read: meanwhile its stream may rest. */
   chunks = 0;
   readonly #options: TableOutletOptions;
+  /** Shape of the stream that is open, or of the last one. */
+  #rowShape: RowShape;
   #sent: Offset;
   #stream: { id: string; seq: number } | null = null;
   #wake: (() => void) | null = null;
+  /** Changes have left the queue whose values are still being looked up: nothing behind them counts as decoded. */
+  #lookingUp = false;
   #over = false;
 
   constructor(options: TableOutletOptions) {
     this.feed = options.feed;
-    this.rowShape = options.feed.rowShape;
+    this.#rowShape = options.feed.rowShape;
     this.closedSince = options.now();
     this.#options = options;
     this.#sent = options.feed.start;
@@ -51,9 +63,20 @@ export class TableOutlet {
     this.#wake?.();
   }
 
+  /** Shape of the next row that a stream brings. */
+  get rowShape(): RowShape {
+    let shape = this.#rowShape;
+    for (const entry of this.feed.queue) {
+      if (entry.kind !== 'shape') break;
+      shape = entry.rowShape;
+    }
+    return shape;
+  }
+
   /** Throws `reassign-needed` unless a stream can begin at `from` without a gap; null is where the last one ended. */
   expectFrom(from: Offset | null): void {
-    const { table, firstQueued, at } = this.feed;
+    const { table, firstQueued, at, queue } = this.feed;
+    if (queue[0]?.kind === 'end') throw queue[0].error;
     const begins = from ?? this.#sent;
     // The host may have committed a later position than that of the last batch, from `progress`: no row lies between.
     const gapless =
@@ -61,13 +84,30 @@ export class TableOutlet {
       compareOffsets(begins, at) <= 0 &&
       (firstQueued === null || compareOffsets(begins, firstQueued) < 0);
     if (this.#over || !gapless) {
-      throw new UrutauError('reassign-needed', `changes of ${table}: the log reader has passed the offset that was asked for`, { table });
+      throw new UrutauError(
+        'reassign-needed',
+        `changes of ${table}: the log reader has passed the offset that was asked for`,
+        { table },
+      );
     }
   }
 
-  /** Takes over from a stream that is still open. */
-  async *open(id: string, from: Offset | null, signal: AbortSignal): AsyncGenerator<SourceBatch, void> {
+  /** Whether the table's changes go on without a new assignment: a stream is open, or can be at `from`. */
+  goesOn(from: Offset | null): boolean {
+    if (this.#stream !== null) return true;
+    try {
+      this.expectFrom(from);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Takes over from a stream that is still open. `rowShape` is what the stream was promised to have. */
+  async *open({ id, from, rowShape }: OpenOptions, signal: AbortSignal): AsyncGenerator<SourceBatch, void> {
     this.expectFrom(from);
+    while (this.feed.queue[0]?.kind === 'shape' && this.#rowShape !== rowShape)
+      this.#reshape(this.feed.take() as ShapeEntry);
     const stream = { id, seq: 0 };
     this.#stream = stream;
     this.closedSince = null;
@@ -94,6 +134,7 @@ export class TableOutlet {
     if (this.#stream === null) return null;
     let { seq } = this.#stream;
     let decoded = this.#sent;
+    if (this.#lookingUp) return { stream: this.#stream.id, decoded: encodeOffsetBase64(decoded), seq };
     for (const entry of this.feed.queue) {
       // How many batches look-ups make is not known yet, and what is behind a new shape is another stream's.
       if (entry.kind !== 'batch') return { stream: this.#stream.id, decoded: encodeOffsetBase64(decoded), seq };
@@ -136,8 +177,7 @@ export class TableOutlet {
         yield* this.#giveKept(entry, stream);
         return;
       case 'shape':
-        this.rowShape = entry.rowShape;
-        this.#sent = entry.at;
+        this.#reshape(entry);
         throw new UrutauError('schema-changed', `changes of ${table}: its columns or its key changed`, {
           table,
           offset: encodeOffsetBase64(entry.at),
@@ -148,11 +188,23 @@ export class TableOutlet {
     }
   }
 
-  async *#giveKept(entry: Extract<Entry, { kind: 'kept' }>, stream: { seq: number }): AsyncGenerator<SourceBatch, void> {
+  #reshape({ rowShape, at }: ShapeEntry): void {
+    this.#rowShape = rowShape;
+    this.#sent = at;
+  }
+
+  async *#giveKept(
+    entry: Extract<Entry, { kind: 'kept' }>,
+    stream: { seq: number },
+  ): AsyncGenerator<SourceBatch, void> {
     const { changes, rowShape, envelope } = entry;
     let given = 0;
+    this.#lookingUp = true;
     try {
-      for await (const { batch, count } of assembleWithLookUps(changes, rowShape, { ...this.#options.lookUp, table: this.feed.table })) {
+      for await (const { batch, count } of assembleWithLookUps(changes, rowShape, {
+        ...this.#options.lookUp,
+        table: this.feed.table,
+      })) {
         const last = changes[count - 1]!;
         const offset = count === changes.length ? envelope.offset! : Buffer.from(last.offset).toString('base64');
         stream.seq++;
@@ -161,6 +213,7 @@ export class TableOutlet {
         yield { batch, envelope: { ...envelope, offset, decoded: offset } };
       }
     } finally {
+      this.#lookingUp = false;
       // The stream ended between two batches: what it did not bring is the next one's.
       if (given < changes.length) {
         const rest = changes.slice(given);
@@ -169,4 +222,3 @@ export class TableOutlet {
     }
   }
 }
-

@@ -51,7 +51,12 @@ export async function copyRows({ wire, table, rowShape, from, target }: CopyRows
   }
 }
 
-function withTable(error: unknown, table: string, { columns, types, keyIndexes }: RowShape, key: () => (Uint8Array | null)[]): unknown {
+function withTable(
+  error: unknown,
+  table: string,
+  { columns, types, keyIndexes }: RowShape,
+  key: () => (Uint8Array | null)[],
+): unknown {
   if (!(error instanceof UrutauError) || (error.code !== 'row-refused' && error.code !== 'row-too-large')) return error;
   // In the binary form only some keys can be told as text; a plain integer or a text is.
   const parts = key().flatMap((bytes, i) => {

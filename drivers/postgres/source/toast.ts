@@ -50,7 +50,12 @@ const BATCH_BYTES = 1 << 20;
 
 type Found = (frame: Uint8Array, message: UpdateMessage) => Fill;
 
-function lookUpGroup(group: readonly KeptChange[], rowShape: RowShape, decoder: PgoutputDecoder, lookUp: LookUp): Promise<Found> {
+function lookUpGroup(
+  group: readonly KeptChange[],
+  rowShape: RowShape,
+  decoder: PgoutputDecoder,
+  lookUp: LookUp,
+): Promise<Found> {
   const wanted = new Wanted(rowShape);
   for (const { frame } of group) {
     const message = decoder.decode(frame, 0, frame.length);
@@ -59,7 +64,12 @@ function lookUpGroup(group: readonly KeptChange[], rowShape: RowShape, decoder: 
   return wanted.read(lookUp);
 }
 
-function append(assembler: Assembler, decoder: PgoutputDecoder, { frame, offset, micros }: KeptChange, found: Found): void {
+function append(
+  assembler: Assembler,
+  decoder: PgoutputDecoder,
+  { frame, offset, micros }: KeptChange,
+  found: Found,
+): void {
   const message = decoder.decode(frame, 0, frame.length);
   switch (message.kind) {
     case 'insert':
@@ -111,7 +121,9 @@ class Wanted {
   /** One row for each key, also for those that are gone; each row names the statement's snapshot. */
   #sql(table: string, keys: readonly string[][], columns: readonly number[]): string {
     const { keyIndexes, columns: all } = this.#rowShape;
-    const arrays = keyIndexes.map((index, k) => `${arrayLiteral(keys.map((key) => key[k]!))}::${all[index]!.formatted}[]`);
+    const arrays = keyIndexes.map(
+      (index, k) => `${arrayLiteral(keys.map((key) => key[k]!))}::${all[index]!.formatted}[]`,
+    );
     const names = keyIndexes.map((_, k) => `k${k}`);
     const matches = keyIndexes.map((index, k) => `t.${quoteIdent(all[index]!.column)} = k.k${k}`);
     const values = columns.map((index) => `t.${quoteIdent(all[index]!.column)}`);
@@ -131,7 +143,12 @@ class Wanted {
   }
 }
 
-async function readRows(query: Query, readView: ReadView, sleep: (ms: number) => Promise<void>, sql: string): Promise<(string | null)[][]> {
+async function readRows(
+  query: Query,
+  readView: ReadView,
+  sleep: (ms: number) => Promise<void>,
+  sql: string,
+): Promise<(string | null)[][]> {
   for (let delayMs = 2; ; delayMs = Math.min(2 * delayMs, 100)) {
     const rows = await query(sql);
     if (rows.length === 0 || readView.shownBy(rows[0]![0]!)) return rows;
@@ -148,7 +165,11 @@ function bytesOf(value: string | null): Uint8Array | null {
 }
 
 function keyMissing(rowShape: RowShape, frame: Uint8Array, after: TupleView): UrutauError {
-  return new UrutauError('protocol-violation', 'pgoutput: expected the whole key of an updated row; a part of it was not sent', {
-    key: keyText(rowShape, frame, after),
-  });
+  return new UrutauError(
+    'protocol-violation',
+    'pgoutput: expected the whole key of an updated row; a part of it was not sent',
+    {
+      key: keyText(rowShape, frame, after),
+    },
+  );
 }

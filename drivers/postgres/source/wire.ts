@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import { UrutauError } from '@urutau/sdk';
 import pg from 'pg';
@@ -20,7 +19,6 @@ export interface WireHandler {
  */
 export class Wire {
   readonly pid: number;
-  readonly #client: pg.Client;
   readonly #socket: Socket;
   readonly #input: Input;
   #command: Command | null = null;
@@ -47,7 +45,6 @@ export class Wire {
   private constructor(client: pg.Client, input: Input) {
     const { connection, processID } = client as unknown as { connection: { stream: Socket }; processID: number };
     this.pid = processID;
-    this.#client = client;
     this.#socket = connection.stream;
     this.#input = input;
     // From the first byte of the first answer on: rows may come in the chunk that confirms the command.
@@ -77,9 +74,12 @@ export class Wire {
     this.#socket.write(Buffer.concat([header, payload]));
   }
 
-  /** Over TCP the kernel collects what comes meanwhile; a unix socket's buffer is too small for that. */
-  get tcp(): boolean {
-    return this.#socket.remoteAddress !== undefined;
+  /**
+   * Whether a pause lets much be read at once: over TCP the kernel collects what comes meanwhile. A unix socket's buffer
+   * is too small for that, and under TLS the reads are small.
+   */
+  get readsInBulk(): boolean {
+    return this.#socket === this.#input.socket && this.#socket.remoteAddress !== undefined;
   }
 
   /** Stops handling messages, from the next one on, until `release`. */
@@ -102,12 +102,10 @@ export class Wire {
   /** Ends it at once; a running command fails. Resolves when the socket is closed. */
   async close(): Promise<void> {
     if (this.#socket.closed) return;
-    const closed = once(this.#socket, 'close');
+    const closed = new Promise<void>((resolve) => this.#socket.once('close', () => resolve()));
     this.#fail(lost());
     this.#socket.destroy();
     await closed;
-    this.#client.removeAllListeners();
-    this.#client.on('error', () => {});
   }
 
   #run(sql: string, answer: Pick<Command, 'row' | 'handler'>): Promise<void> {
@@ -187,7 +185,10 @@ export class Wire {
       case MESSAGE.parameterStatus:
         return;
       default:
-        throw new UrutauError('protocol-violation', `postgres: expected a message of protocol 3; came type 0x${type.toString(16)}`);
+        throw new UrutauError(
+          'protocol-violation',
+          `postgres: expected a message of protocol 3; came type 0x${type.toString(16)}`,
+        );
     }
   }
 
@@ -240,6 +241,8 @@ class Input {
   #start = 0;
   #end = 0;
   #readable = READ_BYTES;
+  /** Turns of the event loop since the last chunk; -1 when nothing counts them. */
+  #turnsQuiet = -1;
   #received: ((dry: boolean) => void) | null = null;
 
   constructor() {
@@ -267,7 +270,8 @@ class Input {
     const start = this.#start;
     if (this.#end - start < HEADER_BYTES) return false;
     const end = start + 1 + buffer.readInt32BE(start + 1);
-    if (end < start + HEADER_BYTES) throw new UrutauError('protocol-violation', 'postgres: a message of negative length');
+    if (end < start + HEADER_BYTES)
+      throw new UrutauError('protocol-violation', 'postgres: a message of negative length');
     if (end > this.#end) return false;
     this.type = buffer[start]!;
     this.bodyStart = start + HEADER_BYTES;
@@ -307,6 +311,19 @@ class Input {
     while (this.#room().length < chunk.length) this.#resize(2 * this.buffer.length);
     chunk.copy(this.buffer, this.#end);
     this.#end += chunk.length;
+    this.#received?.(false);
+    if (this.#turnsQuiet < 0) setImmediate(() => this.#turn());
+    this.#turnsQuiet = 0;
+  }
+
+  /** Chunks do not tell whether more can be read; two turns of the event loop without one do. */
+  #turn(): void {
+    this.#turnsQuiet++;
+    if (this.#turnsQuiet < 2) {
+      setImmediate(() => this.#turn());
+      return;
+    }
+    this.#turnsQuiet = -1;
     this.#received?.(true);
   }
 

@@ -34,8 +34,10 @@ export function committingSink(
   }
 
   async function commit(checkpoint: string, previous: string | null): Promise<void> {
-    if (seq > 0) await send({ seq: ++seq, rows: 0, cut: true }, cutHeader, []);
-    const request: CommitRequest = { writer, table, stream, through: seq, checkpoint, previous };
+    // Rows may be written while the cut is on its way; they are not of this commit.
+    const through = seq === 0 ? 0 : ++seq;
+    if (through > 0) await send({ seq: through, rows: 0, cut: true }, cutHeader, []);
+    const request: CommitRequest = { writer, table, stream, through, checkpoint, previous };
     await client.action(ACTION.commit, request);
   }
 

@@ -6,9 +6,6 @@ import type { ChangesFeed } from '../source/port.ts';
 export class FeedCursor {
   readonly #feed: ChangesFeed;
   #pending: Promise<Batch | null> | null = null;
-  /** `seq` of the last batch taken. */
-  seq = 0;
-
   constructor(feed: ChangesFeed) {
     this.#feed = feed;
   }
@@ -24,7 +21,6 @@ export class FeedCursor {
   async next(): Promise<Batch | null> {
     const batch = await this.#pull();
     this.#pending = null;
-    if (batch) this.seq = batch.envelope.seq;
     return batch;
   }
 

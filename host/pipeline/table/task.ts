@@ -1,4 +1,4 @@
-import { encodeSchema, rowSchema, type TableShape, UrutauError } from '@urutau/contract';
+import { encodeSchema, kindOf, rowSchema, type TableShape, UrutauError } from '@urutau/contract';
 import { type Checkpoint, encodeCheckpoint } from '../../checkpoint/checkpoint.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Batch } from '../batch.ts';
@@ -49,6 +49,8 @@ export class TableTask {
   readonly #start: Start;
   #relay: Relay | null = null;
   #cursor: FeedCursor | null = null;
+  /** `seq` of the last batch of the changes that the relay has sent: one that only waits for room does not count. */
+  #passedSeq = 0;
   #stopping = false;
   #finish: (() => void) | null = null;
 
@@ -81,7 +83,7 @@ export class TableTask {
   async progressed({ stream, decoded, seq }: { stream: string; decoded: string; seq: number }): Promise<void> {
     const relay = this.#relay;
     const cursor = this.#cursor;
-    if (!relay || !cursor || cursor.stream !== stream || cursor.seq < seq) return;
+    if (!relay || !cursor || cursor.stream !== stream || this.#passedSeq < seq) return;
     const { offset } = relay.position;
     if (offset !== null && (await this.#context.source.compare(decoded, offset)) !== 1) return;
     // Rows may have been sent while the comparison was under way; then their own offset stands.
@@ -145,8 +147,12 @@ export class TableTask {
     const { table } = this;
     const cursor = new FeedCursor(feed);
     this.#cursor = cursor;
+    this.#passedSeq = 0;
     if (this.#stopping) cursor.close();
-    const pass = (batch: Batch) => this.#pass(batch, relay);
+    const pass = async (batch: Batch) => {
+      await this.#pass(batch, relay);
+      this.#passedSeq = batch.envelope.seq;
+    };
     if (relay.position.snapshot === 'done') {
       table.apply({ kind: 'caught-up-with-snapshot' });
     } else {
@@ -240,7 +246,6 @@ export class TableTask {
       try {
         await relay.raise();
         table.resyncAsked = false;
-        table.acceptNextShape = false;
         await body(relay);
         await relay.commitNow();
         return 'drained';
@@ -309,6 +314,7 @@ export class TableTask {
         remedy: 'Give the table a primary key, name its key columns in primaryKey, or use writeMode: append.',
       });
     }
+    if (settings.writeMode !== 'upsert' && this.#context.source.assign) requireFullImage(shape, settings.source);
     return { ...shape, primaryKey };
   }
 
@@ -318,6 +324,7 @@ export class TableTask {
     if (schemaId === undefined || acceptedShapes.has(schemaId)) return;
     if (acceptedShapes.size === 0 || this.table.acceptNextShape) {
       acceptedShapes.add(schemaId);
+      this.table.acceptNextShape = false;
       return;
     }
     throw new UrutauError('schema-changed', `the columns of ${this.table.name} changed at the source`, {
@@ -328,6 +335,27 @@ export class TableTask {
     });
   }
 }
+
+/**
+ * A value that the log leaves out is looked up where there is no full before-image (UNCH-3). In upsert a later change
+ * mends what the look-up found too new; in append that row would stay wrong.
+ */
+function requireFullImage({ fields, before, primaryKey }: TableShape, table: string): void {
+  const large = fields.filter(({ name, type }) => !primaryKey.includes(name) && LARGE.has(kindOf(type)));
+  if (before === 'full' || large.length === 0) return;
+  const names = large.map(({ name }) => name).join(', ');
+  throw new UrutauError(
+    'precondition-failed',
+    `${table} is written in append, and its changes may leave out the values of ${names}, which no look-up can give as they were then`,
+    {
+      table,
+      remedy: `Make its changes hold the whole row before (ALTER TABLE ${table} REPLICA IDENTITY FULL), or use writeMode: upsert.`,
+    },
+  );
+}
+
+/** Kinds whose values a source may keep out of line. */
+const LARGE: ReadonlySet<string> = new Set(['string', 'binary', 'json']);
 
 /** HOST-6: for a base source the first endOffset stays the start, also when its snapshot had to be repeated. */
 function firstOffset({ offset, snapshot }: Position, endOffset: string, { settings }: Table): Position {

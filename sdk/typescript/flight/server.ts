@@ -42,8 +42,8 @@ const WINDOW_BYTES = 8 * 1024 * 1024;
 export interface FlightServer {
   /** Address as grpc-js takes it: `unix:/path` or `127.0.0.1:0`. Resolves with the port (TCP) once it accepts. */
   listen(address: string): Promise<number>;
-  /** EXIT-3: refuses new calls; those in flight end by themselves or with the process. */
-  close(): void;
+  /** EXIT-2: refuses new calls. Resolves when those in flight have ended, which endless streams never do. */
+  close(): Promise<void>;
 }
 
 type Role = { role: 'source'; driver: SourceDriver } | { role: 'sink'; driver: SinkDriver; streams: WriteStreams };
@@ -135,7 +135,7 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
     );
   };
 
-  const listActions: handleServerStreamingCall<undefined, FlightActionType> = (call) => {
+  const listActions: handleServerStreamingCall<object, FlightActionType> = (call) => {
     call.on('error', ignore);
     answer(call.metadata, async () => [
       ...actions.keys(),
@@ -189,7 +189,7 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
         });
       });
     },
-    close: () => server.tryShutdown(() => {}),
+    close: () => new Promise((resolve) => server.tryShutdown(() => resolve())),
   };
 }
 

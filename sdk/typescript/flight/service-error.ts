@@ -19,9 +19,14 @@ export function toServiceError(error: unknown): ServiceError {
   metadata.set('urutau-error', wireText(urutau));
   return Object.assign(new Error(urutau.message), {
     code: urutau instanceof NotServed ? status.UNIMPLEMENTED : status[ERRORS[urutau.code].grpc],
-    details: urutau.message.slice(0, DETAILS_CHARS_MAX),
+    details: wellFormed(urutau.message.slice(0, DETAILS_CHARS_MAX)),
     metadata,
   });
+}
+
+/** grpc-js cannot encode half of a surrogate pair, which a cut may leave. */
+function wellFormed(text: string): string {
+  return Buffer.from(text).toString();
 }
 
 function wireText(error: UrutauError): string {

@@ -38,7 +38,6 @@ const incomingData: Codec<FlightData> = {
   },
   decode: decodeFlightData,
 };
-const empty = emptyMessage as Codec<undefined>;
 
 /** The methods of the Flight service that a driver serves, with this project's codecs. */
 export const flightService = {
@@ -52,7 +51,9 @@ export const flightService = {
   DoGet: method(FLIGHT_METHOD.doGet, ticketMessage, outgoingData, { down: true }),
   DoPut: method(FLIGHT_METHOD.doPut, incomingData, putResultMessage, { up: true, down: true }),
   DoAction: method<FlightAction, Uint8Array>(FLIGHT_METHOD.doAction, actionMessage, resultMessage, { down: true }),
-  ListActions: method<undefined, FlightActionType>(FLIGHT_METHOD.listActions, empty, actionTypeMessage, { down: true }),
+  ListActions: method<object, FlightActionType>(FLIGHT_METHOD.listActions, emptyMessage, actionTypeMessage, {
+    down: true,
+  }),
 } satisfies ServiceDefinition;
 
 function method<Request, Response>(

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { ServerDuplexStream } from '@grpc/grpc-js';
 import type { TableShape } from '@urutau/contract';
 import {
@@ -16,11 +17,14 @@ import { ChangeBatch } from '../columns/change-batch-reader.ts';
 import type { SinkDriver } from '../define.ts';
 import type { WriteStreams } from './write-streams.ts';
 
+const TURNS = 10;
+
 type Call = ServerDuplexStream<FlightData, Uint8Array>;
 
 /** Takes one write stream (DoPut): gives each batch to the driver's writer and reads no further until it is taken. */
 export async function streamIn(call: Call, driver: SinkDriver, streams: WriteStreams): Promise<void> {
-  const messages = call[Symbol.asyncIterator]();
+  // By itself the iterator destroys the call at its end, and a call that is destroyed sends no status.
+  const messages = call.iterator({ destroyOnReturn: false })[Symbol.asyncIterator]();
   const first = await messages.next();
   if (first.done) return;
   const { descriptor, schema, shape } = readStart(first.value as FlightData);
@@ -37,12 +41,22 @@ export async function streamIn(call: Call, driver: SinkDriver, streams: WriteStr
       stream.received(seq);
     }
     stream.accept();
+    if (await wasBrokenOff(call)) throw new UrutauError('stream-lost', 'the host broke the write stream off');
     await stream.writer.end();
     stream.ended();
   } catch (error) {
     await stream.broke(error);
     throw error;
   }
+}
+
+/**
+ * A call that the host broke off ends like one that it closed, and shows the difference some turns of the loop later.
+ * Where that should be too few, the rows are kept until a newer stream replaces this one; no commit can mistake them.
+ */
+async function wasBrokenOff(call: Call): Promise<boolean> {
+  for (let turn = 0; turn < TURNS && !call.cancelled; turn++) await setImmediate();
+  return call.cancelled;
 }
 
 function readStart(data: FlightData): { descriptor: WriteDescriptor; schema: Schema; shape: TableShape } {

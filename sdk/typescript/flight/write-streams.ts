@@ -1,4 +1,4 @@
-import { LIMIT, UrutauError, type WriteDescriptor } from '@urutau/contract';
+import { type ErrorCode, LIMIT, UrutauError, type WriteDescriptor } from '@urutau/contract';
 import type { TableWriter } from '../define.ts';
 
 /** One write stream of a table as the ledger sees it. */
@@ -24,6 +24,9 @@ interface Entry {
   /** Why the writer refused a batch, where that is known. */
   refusal?: UrutauError;
 }
+
+/** What happens to streams and says nothing of their rows. */
+const OF_STREAMS: readonly ErrorCode[] = ['stale-stream', 'stream-lost'];
 
 /**
  * Knows the current write stream of each table and lets a commit wait for its rows (CMT-3, CMT-5): a stream and an
@@ -62,7 +65,7 @@ export class WriteStreams {
         this.#wake();
       },
       broke: (reason) => {
-        if (reason instanceof UrutauError && reason.code !== 'stale-stream') entry.refusal = reason;
+        if (reason instanceof UrutauError && !OF_STREAMS.includes(reason.code)) entry.refusal = reason;
         return this.#discard(entry);
       },
     };

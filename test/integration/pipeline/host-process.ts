@@ -31,7 +31,10 @@ export class HostProcess {
   readonly #options: HostOptions;
   #child: ChildProcess | null = null;
   #metrics: string | null = null;
+  /** What all runs have printed, the newest last. */
   output = '';
+  /** What this run has printed until its address was found. */
+  #printed = '';
 
   constructor(options: HostOptions) {
     this.#options = options;
@@ -67,8 +70,10 @@ export class HostProcess {
     });
     this.#child = child;
     this.#metrics = null;
+    this.#printed = '';
     const keep = (chunk: Buffer) => {
       this.output = (this.output + chunk.toString()).slice(-1_000_000);
+      if (this.#child === child && this.#metrics === null) this.#printed += chunk.toString();
     };
     child.stdout!.on('data', keep);
     child.stderr!.on('data', keep);
@@ -130,8 +135,7 @@ export class HostProcess {
   }
 
   #metricsAddress(): string | null {
-    const lines = this.output.split('\n').reverse();
-    const line = lines.find((text) => text.includes('"address"') && text.includes('127.0.0.1:'));
+    const line = this.#printed.split('\n').find((text) => text.includes('metrics are served'));
     return line ? (/127\.0\.0\.1:\d+/.exec(line)?.[0] ?? null) : null;
   }
 }

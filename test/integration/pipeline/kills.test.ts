@@ -7,7 +7,7 @@ import { contentOf, createTables, differences, seeded, Workload } from './worklo
 
 const ROUNDS = Number(process.env['URUTAU_TEST_KILLS'] ?? 50);
 const SEED = Number(process.env['URUTAU_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
-const ROWS = 3_000;
+const ROWS = 6_000;
 
 const TABLES = {
   accounts: { key: ['id'], columns: 'id, uid, rev, name, amount, at, ok, big, doc, score' },
@@ -70,28 +70,35 @@ async function underKills(host: HostProcess, client: pg.Client): Promise<void> {
   for (let i = 0; i < 20; i++) await workload.transaction();
   workload.start();
   host.start();
+  const died = { source: 0, sink: 0, host: 0 };
   for (let round = 0; round < ROUNDS; round++) {
     await new Promise((resolve) => setTimeout(resolve, 50 + random() * 900));
-    await killOne(host, Math.floor(random() * 3));
+    died[await killOne(host, Math.floor(random() * 3), random() < 0.3)]++;
   }
   await workload.stop();
   await untilCaughtUp(host);
+  // A run that never hit one of the three has proven nothing about it.
+  if (ROUNDS >= 20)
+    for (const count of Object.values(died)) expect(count, `seed ${SEED}: ${JSON.stringify(died)}`).toBeGreaterThan(2);
+  expect(workload.transactions).toBeGreaterThan(ROUNDS);
 }
 
-async function killOne(host: HostProcess, which: number): Promise<void> {
+/** Answers what died: a driver that is not there at the moment leaves the host. */
+async function killOne(host: HostProcess, which: number, forget: boolean): Promise<'source' | 'sink' | 'host'> {
   const status = await host.status();
   const pid = which === 0 ? status?.source.pid : which === 1 ? status?.sink.pid : null;
   if (pid) {
     try {
       process.kill(pid, 'SIGKILL');
-      return;
+      return which === 0 ? 'source' : 'sink';
     } catch {
       // It has just died of an earlier kill; the host's turn then.
     }
   }
   await host.kill();
-  if (Math.random() < 0.3) rmSync(host.stateDir, { recursive: true, force: true });
+  if (forget) rmSync(host.stateDir, { recursive: true, force: true });
   host.start();
+  return 'host';
 }
 
 /** The last run ends by itself, once everything that was committed at the source is durable in the destination. */

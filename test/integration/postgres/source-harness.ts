@@ -1,4 +1,13 @@
-import { changeSchema, ChangeBatch, type Column, isNull, type Log, type Read, type SourceBatch, type TableShape } from '@urutau/sdk';
+import {
+  ChangeBatch,
+  type Column,
+  changeSchema,
+  isNull,
+  type Log,
+  type Read,
+  type SourceBatch,
+  type TableShape,
+} from '@urutau/sdk';
 import { onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../../drivers/postgres/source/clock.ts';
 import { sourceConfig } from '../../../drivers/postgres/source/config.ts';
@@ -88,7 +97,13 @@ export function changesOf({ batch, envelope }: SourceBatch, shape: TableShape): 
   if (batch === null) {
     return envelope.event ? [{ op: envelope.event.kind, before: null, after: null, offset: envelope.offset! }] : [];
   }
-  const decoded = new ChangeBatch(changeSchema(shape), shape, { seq: 1, rows: batch.rows }, batch.header, Buffer.concat(batch.body));
+  const decoded = new ChangeBatch(
+    changeSchema(shape),
+    shape,
+    { seq: 1, rows: batch.rows },
+    batch.header,
+    Buffer.concat(batch.body),
+  );
   return Array.from({ length: decoded.rows }, (_, row) => ({
     op: decoded.op(row),
     before: decoded.hasBefore(row) ? valuesOf(decoded.before!, row) : null,
@@ -98,7 +113,9 @@ export function changesOf({ batch, envelope }: SourceBatch, shape: TableShape): 
 }
 
 function valuesOf(columns: readonly Column[], row: number): Record<string, string | null> {
-  return Object.fromEntries(columns.map((column) => [column.field.name, isNull(column, row) ? null : textOf(column, row)]));
+  return Object.fromEntries(
+    columns.map((column) => [column.field.name, isNull(column, row) ? null : textOf(column, row)]),
+  );
 }
 
 function textOf(column: Column, row: number): string {
@@ -108,7 +125,9 @@ function textOf(column: Column, row: number): string {
     case 'string':
     case 'json':
     case 'binary':
-      return Buffer.from(column.bytes.subarray(Number(column.offsets[row]), Number(column.offsets[row + 1]))).toString();
+      return Buffer.from(
+        column.bytes.subarray(Number(column.offsets[row]), Number(column.offsets[row + 1])),
+      ).toString();
     case 'decimal':
     case 'fixed':
     case 'uuid':

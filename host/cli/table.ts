@@ -1,0 +1,204 @@
+import { UrutauError } from '@urutau/contract';
+import type { Command } from 'commander';
+import { decodeCheckpoint } from '../checkpoint/checkpoint.ts';
+import { memoryStore } from '../checkpoint/memory-store.ts';
+import { control, NoHostRunning } from '../control/client.ts';
+import { createLog } from '../observe/pino-log.ts';
+import type { TableStatus } from '../pipeline/pipeline.ts';
+import { openSink } from '../pipeline/sink/sink.ts';
+import { closest } from '../spec/did-you-mean.ts';
+import type { Pipeline, TableSpec } from '../spec/pipeline.ts';
+import { columns } from './columns.ts';
+import type { CommandContext } from './command-context.ts';
+import { hostStore } from './host-store.ts';
+import { interruptible } from './interruptible.ts';
+import { json, type OutputFormat, outputOption } from './output-option.ts';
+import { pipelineDriver } from './pipeline-drivers.ts';
+import { type OpenedPipeline, openPipeline, type PipelineOptions, withPipelineOptions } from './pipeline-options.ts';
+import type { Shell } from './shell.ts';
+import { pauseLines, tableLine } from './table-line.ts';
+import { withDriver } from './with-driver.ts';
+
+interface TableOptions extends PipelineOptions {
+  output: OutputFormat;
+}
+
+export function addTable(program: Command, { shell }: CommandContext): void {
+  const table = program
+    .command('table')
+    .helpCommand(false)
+    .description('look at the tables of a pipeline, or hold, continue or copy one again')
+    .addHelpText('after', HELP);
+  withPipelineOptions(table.command('status').argument('[table]', NAME), { logLevel: 'warn' })
+    .description('show the tables; while no host runs, from the checkpoints in the destination')
+    .addOption(outputOption())
+    .action(async (name: string | undefined, options: TableOptions) => status(name, options, shell));
+  withPipelineOptions(table.command('pause').argument('<table>', NAME), { logLevel: 'warn' })
+    .description('commit what is in flight and hold the table; the source keeps its log from there')
+    .addOption(outputOption())
+    .action(async (name: string, options: TableOptions) =>
+      act(name, options, shell, (host, source) => host.pause(source)),
+    );
+  withPipelineOptions(table.command('resume').argument('<table>', NAME), { logLevel: 'warn' })
+    .description('go on with a paused table from its position')
+    .addOption(outputOption())
+    .action(async (name: string, options: TableOptions) =>
+      act(name, options, shell, (host, source) => host.resume(source)),
+    );
+  withPipelineOptions(table.command('resync').argument('<table>', NAME), { logLevel: 'warn' })
+    .description('empty the target in the first commit and copy the table again; the others go on')
+    .option('--discard-history', 'agree that the history in an append table is erased')
+    .addOption(outputOption())
+    .action(async (name: string, options: TableOptions & { discardHistory?: boolean }) =>
+      act(name, options, shell, (host, source) =>
+        host.resync(source, { discardHistory: options.discardHistory === true }),
+      ),
+    );
+}
+
+const NAME = 'the table, by its name at the source or in the destination';
+
+const HELP = `
+All but status speak to the running host through control.sock in its state folder.
+
+Examples:
+  urutau-host table status -f shop.yaml
+  urutau-host table pause  -f shop.yaml public.orders
+  urutau-host table resume -f shop.yaml public.orders
+  urutau-host table resync -f shop.yaml public.orders
+`;
+
+async function act(
+  name: string,
+  options: TableOptions,
+  shell: Shell,
+  ask: (host: ReturnType<typeof control>, source: string) => Promise<TableStatus>,
+): Promise<void> {
+  const { pipeline, stateDir } = openPipeline(options, shell);
+  const { source } = tableNamed(name, pipeline);
+  const table = await ask(control(stateDir), source);
+  if (options.output === 'json') return shell.out.write(json(table));
+  shell.out.write([tableLine(table), ...pauseLines(table), ''].join('\n'));
+}
+
+/** One row of `table status`, whoever told it. */
+interface StatusRow extends Omit<TableStatus, 'totals' | 'state' | 'snapshot'> {
+  state: string;
+  snapshot: TableStatus['snapshot'] | 'unknown';
+  /** Null while no host runs. */
+  totals: TableStatus['totals'] | null;
+}
+
+async function status(name: string | undefined, options: TableOptions, shell: Shell): Promise<void> {
+  const opened = openPipeline(options, shell);
+  const wanted = name === undefined ? null : tableNamed(name, opened.pipeline).source;
+  const running = await control(opened.stateDir)
+    .status()
+    .catch((error) => {
+      if (error instanceof NoHostRunning) return null;
+      throw error;
+    });
+  const all: StatusRow[] = running?.tables ?? (await storedStatus(opened, options, shell));
+  const rows = all.filter(({ source }) => wanted === null || source === wanted);
+  const host = running === null ? null : { pid: running.pid, startedAt: running.startedAt, sessions: running.sessions };
+  if (options.output === 'json') return shell.out.write(json({ pipeline: opened.pipeline.name, host, tables: rows }));
+  if (host === null) shell.err.write(`no host runs ${opened.pipeline.name}; these are the stored checkpoints\n`);
+  shell.out.write(columns(['table', 'target', 'state', 'snapshot', 'rows', 'last change'], rows.map(cells), shell.out));
+  for (const row of rows.filter(({ reason }) => reason !== null)) {
+    shell.out.write([`${row.source} is paused`, ...pauseLines(row), ''].join('\n'));
+  }
+}
+
+function cells({ source, target, state, snapshot, totals, lastCommitTs }: StatusRow): string[] {
+  const rows = totals && totals.snapshotRows + totals.inserts + totals.updates + totals.deletes;
+  return [
+    source,
+    target,
+    state,
+    typeof snapshot === 'string' ? snapshot : `${snapshot.rangesLeft} ranges left`,
+    rows === null ? '-' : rows.toLocaleString('en-US'),
+    lastCommitTs ?? '-',
+  ];
+}
+
+/** What the destination, or the host's own store, says of the tables. */
+async function storedStatus(
+  { pipeline, stateDir }: OpenedPipeline,
+  options: TableOptions,
+  shell: Shell,
+): Promise<StatusRow[]> {
+  const driver = await pipelineDriver(pipeline, 'sink', shell.places);
+  const { config } = pipeline.sink;
+  const log = createLog({ level: options.logLevel, format: 'text' });
+  const store = hostStore(pipeline.store, stateDir);
+  const supervised = {
+    role: 'sink',
+    driver,
+    config,
+    settings: pipeline.supervision,
+    log,
+    random: shell.random,
+  } as const;
+  try {
+    return await interruptible(shell, (signal) =>
+      withDriver(
+        supervised,
+        signal,
+      )(async (client) => {
+        const sink = await openSink(client, pipeline.name, () => store.existing() ?? memoryStore());
+        const stored = await sink.checkpoints(pipeline.tables.map(({ target }) => target));
+        return pipeline.tables.map((table) => storedRow(table, stored.get(table.target) ?? null));
+      }),
+    );
+  } finally {
+    store.close();
+  }
+}
+
+function storedRow({ source, target }: TableSpec, stored: string | null | UrutauError): StatusRow {
+  const row = {
+    source,
+    target,
+    reason: null,
+    estimatedRows: null,
+    totals: null,
+    lastCommitAt: null,
+    lastCommitMillis: null,
+    lastCommitTs: null,
+  };
+  if (stored === null) return { ...row, state: 'not begun', snapshot: 'not begun', offset: null };
+  try {
+    if (stored instanceof UrutauError) throw stored;
+    const { snapshot, offset } = decodeCheckpoint(stored, target);
+    if (snapshot === 'done') return { ...row, state: 'stopped', snapshot, offset };
+    const left = 'picture' in snapshot ? ('one picture' as const) : { rangesLeft: snapshot.ranges.length };
+    return { ...row, state: 'stopped', snapshot: left, offset };
+  } catch (error) {
+    if (!(error instanceof UrutauError)) throw error;
+    const { code, message, remedy } = error;
+    return {
+      ...row,
+      state: 'unknown',
+      snapshot: 'unknown',
+      offset: null,
+      reason: { by: 'fault', code, message, remedy },
+    };
+  }
+}
+
+/** By its name at the source or in the destination; without the schema where that is enough to tell it. */
+export function tableNamed(name: string, { tables, file }: Pipeline): TableSpec {
+  const exact = tables.find(({ source, target }) => source === name || target === name);
+  if (exact) return exact;
+  const [only, ...others] = tables.filter(({ source }) => source.endsWith(`.${name}`));
+  if (only && others.length === 0) return only;
+  const names = tables.map(({ source }) => source);
+  const meant = closest(name, names);
+  throw new UrutauError(
+    'config-invalid',
+    `${file} has no table ${name}${meant === undefined ? '' : `; did you mean ${meant}?`}`,
+    {
+      remedy: `It has: ${names.join(', ')}.`,
+    },
+  );
+}
