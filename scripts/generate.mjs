@@ -37,7 +37,8 @@ function emit(path, text) {
 function registrySource() {
   const entries = (list, key, value) => list.map((item) => `  ${key(item)}: ${value(item)},`).join('\n');
   const quoted = (text) => `'${text.replaceAll("'", "\\'")}'`;
-  const withDoc = (list, value) => list.map((item) => `  /** ${item.summary} */\n  ${item.id}: ${value(item)},`).join('\n');
+  const withDoc = (list, value) =>
+    list.map((item) => `  /** ${item.summary} */\n  ${item.id}: ${value(item)},`).join('\n');
   const errorEntry = (e) => `{ grpc: ${quoted(e.grpc)}, retry: ${quoted(e.retry)}, remedy: ${quoted(e.remedy)} }`;
   return `// Generated from contract/registry by \`npm run generate\`. Do not edit.
 
@@ -92,12 +93,30 @@ export const PROTOCOL_VERSION = 1;
 
 function withTables(contract) {
   const tables = {
-    actions: table(['action', 'part', 'extension', 'source', 'sink', 'what'], actions.map((a) => [code(a.name), a.part, a.extension ? code(a.extension) : '', a.source, a.sink, a.summary])),
-    extensions: table(['extension', 'role', 'what'], extensions.map((e) => [code(e.name), e.role, e.summary])),
-    errors: table(['code', 'gRPC status', 'retry', 'remedy'], errors.map((e) => [code(e.code), code(e.grpc), e.retry, e.remedy])),
-    limits: table(['limit', 'value', 'unit', 'what'], limits.map((l) => [code(l.id), String(l.value), l.unit, l.summary])),
-    environment: table(['variable', 'part', 'required', 'value'], environment.map((e) => [code(e.name), e.part, e.required ? 'yes' : 'no', e.summary])),
-    metadata: table(['key', 'on', 'value'], metadata.map((m) => [code(m.name), m.on, m.summary])),
+    actions: table(
+      ['action', 'part', 'extension', 'source', 'sink', 'what'],
+      actions.map((a) => [code(a.name), a.part, a.extension ? code(a.extension) : '', a.source, a.sink, a.summary]),
+    ),
+    extensions: table(
+      ['extension', 'role', 'what'],
+      extensions.map((e) => [code(e.name), e.role, e.summary]),
+    ),
+    errors: table(
+      ['code', 'gRPC status', 'retry', 'remedy'],
+      errors.map((e) => [code(e.code), code(e.grpc), e.retry, e.remedy]),
+    ),
+    limits: table(
+      ['limit', 'value', 'unit', 'what'],
+      limits.map((l) => [code(l.id), String(l.value), l.unit, l.summary]),
+    ),
+    environment: table(
+      ['variable', 'part', 'required', 'value'],
+      environment.map((e) => [code(e.name), e.part, e.required ? 'yes' : 'no', e.summary]),
+    ),
+    metadata: table(
+      ['key', 'on', 'value'],
+      metadata.map((m) => [code(m.name), m.on, m.summary]),
+    ),
   };
   return Object.entries(tables).reduce((text, [name, body]) => {
     const pattern = new RegExp(`(<!-- generated:${name} -->\n)[\\s\\S]*?(<!-- /generated -->)`);

@@ -76,7 +76,9 @@ async function run(options: RunOptions, shell: Shell): Promise<ExitCode> {
     else line.above(write);
   };
   const store = hostStore(spec.store, stateDir);
-  const pipeline = new Pipeline({
+  const names = { source: drivers.source.manifest.name, sink: drivers.sink.manifest.name };
+  const metrics = new HostMetrics({ status: () => pipeline.status(), drivers: names, wallMs: shell.wallMs });
+  const pipeline: Pipeline = new Pipeline({
     name: spec.name,
     run: shell.randomId(),
     tables: spec.tables,
@@ -101,6 +103,7 @@ async function run(options: RunOptions, shell: Shell): Promise<ExitCode> {
     nowMs: shell.nowMs,
     wallMs: shell.wallMs,
     random: shell.random,
+    committed: (millis) => metrics.observeCommit(millis),
     announced: announcer(spec.tables, (text, fields) => (isText ? say(text) : log.info('plan', fields))),
   });
   const writeSummary = () => {
@@ -120,10 +123,9 @@ async function run(options: RunOptions, shell: Shell): Promise<ExitCode> {
     shell.exit(EXIT.interrupted);
   });
   try {
-    const names = { source: drivers.source.manifest.name, sink: drivers.sink.manifest.name };
     const { metricsAddr } = options;
     const outcome = await controlled({ stateDir, pipeline, log }, () =>
-      observed({ metricsAddr, pipeline, drivers: names, wallMs: shell.wallMs, log }, () =>
+      observed({ metricsAddr, pipeline, metrics, drivers: names, log }, () =>
         watched({ tables: () => pipeline.status().tables, line, log }, () => pipeline.run(stop.signal)),
       ),
     );
@@ -163,19 +165,18 @@ interface Observed {
   readonly metricsAddr: string | undefined;
   readonly pipeline: Pipeline;
   readonly drivers: Readonly<Record<'source' | 'sink', string>>;
-  readonly wallMs: () => number;
+  readonly metrics: HostMetrics;
   readonly log: Log;
 }
 
 /** While scrapes are answered, where that is asked for. */
 async function observed<T>(
-  { metricsAddr, pipeline, drivers, wallMs, log }: Observed,
+  { metricsAddr, pipeline, metrics, drivers, log }: Observed,
   work: () => Promise<T>,
 ): Promise<T> {
   if (metricsAddr === undefined) return await work();
-  const host = new HostMetrics({ status: () => pipeline.status(), drivers, wallMs });
   const ofDrivers = new DriverMetrics({ clients: () => pipeline.clients, log });
-  const scrape = scraper({ host, ofDrivers, drivers, log });
+  const scrape = scraper({ host: metrics, ofDrivers, drivers, log });
   const server = await serveObservation({ address: metricsAddr, pipeline, scrape, log });
   log.info('metrics are served', { address: server.address });
   try {

@@ -87,7 +87,7 @@ export async function runSession(options: SessionOptions, signal: AbortSignal): 
   };
   for (const [table, start] of starts) {
     table.apply({ kind: 'started' });
-    options.announced(table, planOf(table, start));
+    options.announced(table, planOf(table, start, sink));
     const task = new TableTask(table, context, start);
     const stop = new AbortController();
     const over = task.run(AbortSignal.any([all, stop.signal])).catch((error) => {
@@ -280,11 +280,15 @@ async function startOf(
   return { ...common, position: { offset: begin, snapshot }, acceptedShapes };
 }
 
-function planOf(table: Table, { position, fresh }: Start): string {
+function planOf(table: Table, { position, fresh }: Start, sink: SinkPort): string {
   const { snapshot } = position;
   const rows = table.estimatedRows === null ? '' : ` of about ${table.estimatedRows} rows`;
   if (snapshot === 'done') return fresh ? 'stream from now on, without a snapshot' : 'resume from its checkpoint';
-  if ('picture' in snapshot) return `snapshot${rows} as one picture${fresh ? '' : ', begun anew'}, then stream`;
+  if ('picture' in snapshot) {
+    // A picture that is begun anew empties the target first; where the sink cannot, its rows come again.
+    const again = sink.capabilities.truncate ? '' : '; its rows may come more than once, for this sink cannot truncate';
+    return `snapshot${rows} as one picture${fresh ? '' : ', begun anew'}, then stream${again}`;
+  }
   if (fresh || table.resyncAsked) return `snapshot${rows}, then stream`;
   const ranges = snapshot.ranges.length;
   return ranges === 0

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SSL_MODES } from '../connection.ts';
+import { type ConnectionOptions, SSL_MODES } from '../connection.ts';
 
 const text = z.string().min(1);
 
@@ -24,11 +24,11 @@ const publication = z.strictObject({
   create: z.union([z.literal(true), z.literal('existing')]).default(true),
 });
 
-const postgres = z.strictObject({
-  host: text,
+const postgresBlock = z.strictObject({
+  host: text.optional(),
   port: z.int().min(1).max(65_535).optional(),
-  database: text,
-  username: text,
+  database: text.optional(),
+  username: text.optional(),
   password: z.string().optional(),
   params: z.record(z.string(), z.string()).optional(),
   ssl: ssl.optional(),
@@ -42,6 +42,9 @@ const postgres = z.strictObject({
   cdc: z.strictObject({ plugin: z.literal('pgoutput').optional() }).optional(),
 });
 
+/** The fields of the block that say what a uri says. */
+const ADDRESS = ['host', 'port', 'database', 'username', 'password', 'params', 'ssl'] as const;
+
 /** The source's part of the pipeline file. config.schema.json says the same for the host. */
 export const sourceConfig = z
   .strictObject({
@@ -53,13 +56,23 @@ export const sourceConfig = z
       .string()
       .max(63)
       .regex(/^[a-z_][a-z0-9_]*$/, 'expected lower-case letters, digits and _'),
-    postgres: postgres.optional(),
+    postgres: postgresBlock.optional(),
   })
-  .refine(
-    ({ uri, postgres }) => (uri === undefined) !== (postgres === undefined),
-    'expected exactly one of uri and postgres',
-  );
+  .superRefine(({ uri, postgres = {} as z.infer<typeof postgresBlock> }, context) => {
+    const given = ADDRESS.filter((field) => postgres[field] !== undefined);
+    const missing = (['host', 'database', 'username'] as const).filter((field) => postgres[field] === undefined);
+    if (uri !== undefined && given.length > 0) {
+      context.addIssue({ code: 'custom', message: `expected either uri or postgres.${given[0]}, not both` });
+    }
+    if (uri === undefined && missing.length > 0) {
+      context.addIssue({ code: 'custom', message: `expected uri, or postgres.${missing.join(' and postgres.')}` });
+    }
+  });
 export type SourceConfig = z.infer<typeof sourceConfig>;
+
+export function connectionOf({ uri, postgres }: SourceConfig): ConnectionOptions {
+  return uri === undefined ? { postgres: postgres as NonNullable<ConnectionOptions['postgres']> } : { uri };
+}
 
 /** With every default filled in, also where a uri stands in the block's place. */
 export function settingsOf({ slotName, postgres }: SourceConfig): SourceSettings {

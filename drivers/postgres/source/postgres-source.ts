@@ -34,7 +34,7 @@ import {
 import { type CatalogTable, listTables, loadTables } from './catalog.ts';
 import { Claims } from './claims.ts';
 import type { Clock } from './clock.ts';
-import { type SourceConfig, type SourceSettings, settingsOf } from './config.ts';
+import { connectionOf, type SourceConfig, type SourceSettings, settingsOf } from './config.ts';
 import { exportSnapshot, readSnapshot } from './consistent-snapshot.ts';
 import { emitMarker, Heartbeat } from './heartbeat.ts';
 import { LogReader } from './log-reader.ts';
@@ -74,7 +74,7 @@ export class PostgresSource implements SourceDriver {
   #closing: Promise<void> | null = null;
 
   constructor({ config, log, clock }: PostgresSourceOptions) {
-    this.#connection = pgConfig(config);
+    this.#connection = pgConfig(connectionOf(config));
     this.#settings = settingsOf(config);
     this.#log = log;
     this.#clock = clock;
@@ -276,6 +276,7 @@ export class PostgresSource implements SourceDriver {
   }
 
   async #readChanges({ table, fromOffset }: ReadDescriptor): Promise<Read> {
+    if (this.#reader === null) return this.#describeChanges(table);
     const outlet = this.#outletOf(table);
     const from = fromOffset === undefined ? null : decodeOffsetBase64(fromOffset);
     outlet.expectFrom(from);
@@ -285,6 +286,18 @@ export class PostgresSource implements SourceDriver {
       shape: rowShape.shape,
       metadata: { stream: id },
       open: (signal) => outlet.open({ id, from, rowShape }, signal),
+    };
+  }
+
+  /** Before an assignment nothing can be read, but what the changes look like can be told. */
+  async #describeChanges(table: string): Promise<Read> {
+    const { shape } = shapeOfTable(await this.#catalogOf(table));
+    return {
+      shape,
+      metadata: {},
+      open: () => {
+        throw notAssigned(table);
+      },
     };
   }
 
@@ -337,10 +350,7 @@ export class PostgresSource implements SourceDriver {
   #outletOf(table: string): TableOutlet {
     const outlet = this.#reader?.outlets.get(table);
     if (outlet) return outlet;
-    throw new UrutauError('reassign-needed', `${table} is not assigned`, {
-      table,
-      remedy: 'Assign the tables before reading them.',
-    });
+    throw notAssigned(table);
   }
 
   async #catalogOf(table: string): Promise<CatalogTable> {
@@ -369,4 +379,11 @@ async function* counted(outlet: TableOutlet, batches: AsyncIterable<SourceBatch>
   } finally {
     outlet.chunks--;
   }
+}
+
+function notAssigned(table: string): UrutauError {
+  return new UrutauError('reassign-needed', `${table} is not assigned`, {
+    table,
+    remedy: 'Assign the tables before reading them.',
+  });
 }

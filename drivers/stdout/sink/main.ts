@@ -32,8 +32,8 @@ serve(
   }),
 );
 
-/** Nobody will ever read another line, so there is nothing left to live for. */
+/** Nobody will ever read another line: exit 2, for no restart would mend that (EXIT-1). */
 function endWithTheReader(why: string): never {
   writeSync(2, `${why}\n`);
-  process.exit(1);
+  process.exit(2);
 }

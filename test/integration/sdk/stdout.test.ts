@@ -102,14 +102,14 @@ test('a reader that stops reading holds the host back, and shutdown still ends t
   expect(driver.child.exitCode).toBe(0);
 }, 30_000);
 
-test('when the reader goes away the driver says so and exits 1', async () => {
+test('when the reader goes away the driver says so and exits 2, so that it is not started again', async () => {
   const driver = await startDriver({ role: 'sink', program: STDOUT, hostStdout: 'pipe' });
   (driver.child.stdio[3] as Readable).destroy();
 
   const writing = driver.client.write([putStart('orders'), putBatch([{ op: 'c', id: 1, name: 'tea' }])]);
 
   await expect(writing).rejects.toThrow();
-  expect(await driver.exited).toBe('code 1');
+  expect(await driver.exited).toBe('code 2');
   expect(driver.stderr()).toContain('the reader of standard output is gone');
 });
 

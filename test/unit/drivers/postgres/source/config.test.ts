@@ -32,8 +32,15 @@ test('every setting of the block is taken', () => {
   });
 });
 
+test('what is particular to Postgres may stand beside a uri', () => {
+  const config = { slotName: 's', uri: 'postgresql://h/d', postgres: { maxThreads: 2 } };
+
+  expect(settingsOf(sourceConfig.parse(config)).maxThreads).toBe(2);
+});
+
 test.each([
   [{ slotName: 's' }],
+  [{ slotName: 's', postgres: { host: 'h' } }],
   [{ slotName: 's', uri: 'postgresql://h/d', postgres: block }],
   [{ slotName: 'Sh-op', uri: 'postgresql://h/d' }],
   [{ slotName: 's', uri: 'http://h/d' }],
