@@ -257,10 +257,17 @@ async function startOf(
   const { source, sink, snapshotMode } = options;
   const stream = (checkpoint?.stream ?? 0) + 1;
   const common = { stored: text, stream, fresh: checkpoint === null };
+  const truncate = sink.capabilities.truncate ? { truncate: true } : {};
   if (checkpoint && !table.resyncAsked) {
+    const { snapshot } = checkpoint;
+    // In append a picture that was cut short has left rows behind; in upsert they are only written again.
+    const anew = snapshot !== 'done' && 'picture' in snapshot && table.settings.writeMode !== 'upsert' ? truncate : {};
     return {
       ...common,
-      position: { offset: begin ?? checkpoint.offset, snapshot: checkpoint.snapshot },
+      position: {
+        offset: begin ?? checkpoint.offset,
+        snapshot: snapshot === 'done' ? snapshot : { ...snapshot, ...anew },
+      },
       acceptedShapes: new Set(checkpoint.schemaId === null ? [] : [checkpoint.schemaId]),
     };
   }
@@ -268,7 +275,6 @@ async function startOf(
   if (snapshotMode === 'none' && !table.resyncAsked) {
     return { ...common, position: { offset: begin, snapshot: 'done' }, acceptedShapes };
   }
-  const truncate = sink.capabilities.truncate ? { truncate: true } : {};
   let snapshot: SnapshotProgress;
   if (table.settings.writeMode === 'upsert' && source.chunks) {
     const plan = await source.chunks.plan(table.name, RANGES);

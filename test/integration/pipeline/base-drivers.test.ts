@@ -87,7 +87,10 @@ test('a source of the base alone, named on the command line, fills a Postgres ta
 
   host.start();
   for (let round = 0; round < 5; round++) {
-    const { source } = await host.until('streaming', (status) => status.tables[0]!.state === 'streaming');
+    const { source } = await host.until(
+      'streaming',
+      ({ tables, source: { pid } }) => tables[0]!.state === 'streaming' && pid !== null,
+    );
     appendFileSync(file, created(100 + round) + line({ op: 'd', before: { id: round + 1 } }));
     process.kill(source.pid!, 'SIGKILL');
     await host.until('noticing the death', (status) => status.source.pid !== source.pid);
