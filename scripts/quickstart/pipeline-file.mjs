@@ -2,7 +2,7 @@
 export function pipelineFile({ source, sink }) {
   return `# yaml-language-server: $schema=../../contract/schemas/pipeline.schema.json
 # Copies the tables of a shop into another database, and follows their changes.
-# Check it:  npx urutau-host validate -f .urutau/quickstart/pipeline.yaml --connect
+# Check it:  npx urutau-host validate -f .urutau/quickstart/pipeline.yaml
 
 # Owns the replication slot, the checkpoints in the destination and the folder of its state.
 pipeline: quickstart

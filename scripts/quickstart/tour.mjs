@@ -173,7 +173,7 @@ function printCommands(metricsPort) {
    npx urutau-host table status -f ${file}
    npx urutau-host table pause  -f ${file} public.orders
    npx urutau-host table resume -f ${file} public.orders
-   npx urutau-host validate -f ${file} --connect
+   npx urutau-host validate -f ${file}
 
    node scripts/quickstart/sql.mjs source "UPDATE customers SET name = 'Ada' WHERE id = 1"
    node scripts/quickstart/sql.mjs destination "SELECT id, name FROM customers WHERE id = 1"
