@@ -49,17 +49,109 @@ export function decodeFlightData(message: Uint8Array): FlightData {
   return data;
 }
 
+/** The same of a message that lies in pieces: the body stays in its pieces, whatever is small is joined where it must be. */
+export interface FlightDataInPieces extends Omit<FlightData, 'dataBody'> {
+  body: Uint8Array[];
+}
+
+export function decodeFlightDataPieces(pieces: readonly Uint8Array[]): FlightDataInPieces {
+  const data: FlightDataInPieces = { dataHeader: NOTHING, appMetadata: NOTHING, body: [] };
+  const cursor = new PiecesCursor(pieces);
+  while (!cursor.atEnd) {
+    const tag = cursor.varint();
+    if ((tag & 7) !== LENGTH_DELIMITED)
+      throw new Error(`field ${tag >> 3} of FlightData has a wire type that is not in use`);
+    const length = cursor.varint();
+    switch (tag >> 3) {
+      case DESCRIPTOR:
+        data.descriptor = descriptorMessage.decode(cursor.bytes(length));
+        break;
+      case DATA_HEADER:
+        data.dataHeader = cursor.bytes(length);
+        break;
+      case APP_METADATA:
+        data.appMetadata = cursor.bytes(length);
+        break;
+      case DATA_BODY:
+        data.body = cursor.pieces(length);
+        break;
+      default:
+        cursor.pieces(length);
+    }
+  }
+  return data;
+}
+
+class PiecesCursor {
+  readonly #pieces: readonly Uint8Array[];
+  #piece = 0;
+  #at = 0;
+
+  constructor(pieces: readonly Uint8Array[]) {
+    this.#pieces = pieces;
+  }
+
+  get atEnd(): boolean {
+    return this.#piece >= this.#pieces.length;
+  }
+
+  /** Tags and lengths: below 2^32, since a message is. */
+  varint(): number {
+    let value = 0;
+    for (let factor = 1; factor < 2 ** 35; factor *= 128) {
+      const byte = this.#byte();
+      value += (byte & 0x7f) * factor;
+      if (byte < 0x80) return value;
+    }
+    throw new Error('a length inside FlightData is out of range');
+  }
+
+  bytes(length: number): Uint8Array {
+    const pieces = this.pieces(length);
+    return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+  }
+
+  /** Views of the next `length` bytes. */
+  pieces(length: number): Uint8Array[] {
+    const taken: Uint8Array[] = [];
+    for (let missing = length; missing > 0; ) {
+      const piece = this.#pieces[this.#piece];
+      if (piece === undefined) throw new Error('FlightData is cut short');
+      const view = piece.subarray(this.#at, this.#at + missing);
+      taken.push(view);
+      missing -= view.length;
+      this.#advance(view.length);
+    }
+    return taken;
+  }
+
+  #byte(): number {
+    const byte = this.#pieces[this.#piece]?.[this.#at];
+    if (byte === undefined) throw new Error('FlightData is cut short');
+    this.#advance(1);
+    return byte;
+  }
+
+  #advance(bytes: number): void {
+    this.#at += bytes;
+    while (this.#piece < this.#pieces.length && this.#at >= this.#pieces[this.#piece]!.length) {
+      this.#at -= this.#pieces[this.#piece]!.length;
+      this.#piece++;
+    }
+  }
+}
+
 /**
  * The serialized message as grpc-js takes it. grpc-js asks a serialized message for its length and then copies it
  * behind the five bytes of its frame; this object writes its pieces straight there, which saves one copy of the body.
  * `framesAreWrittenInPieces` in the SDK and the host keep a plain Buffer as the fallback.
  */
 export class PiecewiseMessage {
-  readonly #pieces: readonly Uint8Array[];
+  readonly pieces: readonly Uint8Array[];
   readonly length: number;
 
   constructor(pieces: readonly Uint8Array[]) {
-    this.#pieces = pieces;
+    this.pieces = pieces;
     this.length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   }
 
@@ -69,7 +161,7 @@ export class PiecewiseMessage {
 
   copy(target: Uint8Array, targetStart = 0): number {
     let at = targetStart;
-    for (const piece of this.#pieces) {
+    for (const piece of this.pieces) {
       target.set(piece, at);
       at += piece.length;
     }

@@ -1,5 +1,6 @@
 import { Client, credentials, Metadata } from '@grpc/grpc-js';
 import {
+  ACTION,
   actionMessage,
   actionTypeMessage,
   descriptorMessage,
@@ -14,43 +15,48 @@ import {
   LIMIT,
   type ReadDescriptor,
   resultMessage,
+  ticketMessage,
   UrutauError,
   type WriteDescriptor,
 } from '@urutau/contract';
 import type { Schema } from 'apache-arrow';
+import { DataConnection } from './data-connection.ts';
 import { ReadStream } from './read-stream.ts';
 import { fromServiceError } from './service-error.ts';
 import { WriteStream } from './write-stream.ts';
 
-/** Receive window per stream and connection; the default of 64 KiB holds a relay at a third of its speed. */
-const WINDOW_BYTES = 8 * 1024 * 1024;
 const STREAMS_PER_CONNECTION = 50;
 const HANDSHAKE_MS = 10_000;
 
 const empty = new Uint8Array(0);
-const identity = (bytes: Buffer): Buffer => bytes;
 
 export interface ActionOptions {
-  signal?: AbortSignal;
+  /** Cancels the call; its reason is thrown. */
+  signal?: AbortSignal | undefined;
   /** None by default: a commit takes as long as it takes, and the heartbeat decides who is dead. */
   timeoutMs?: number;
 }
 
 /**
- * One driver process seen over Flight. Actions have a connection of their own, so that a heartbeat never queues behind
- * rows; data streams share further connections, at most `STREAMS_PER_CONNECTION` each.
+ * One driver process seen over Flight. Heartbeats have a connection of their own, and so have all other actions, so that
+ * neither queues behind rows; data streams share further connections, at most `STREAMS_PER_CONNECTION` each.
  */
 export class FlightClient {
   readonly role: 'source' | 'sink';
   readonly #endpoint: string;
   readonly #metadata = new Metadata();
+  /** Heartbeat and shutdown alone: they wait behind nothing. */
+  readonly #life: Client;
   readonly #control: Client;
-  readonly #data: { client: Client; streams: number }[] = [];
+  readonly #token: string;
+  readonly #data: DataConnection[] = [];
 
   private constructor(role: 'source' | 'sink', endpoint: string, token: string) {
     this.role = role;
     this.#endpoint = endpoint;
+    this.#token = token;
     this.#metadata.set('authorization', `Bearer ${token}`);
+    this.#life = connection(endpoint);
     this.#control = connection(endpoint);
   }
 
@@ -68,9 +74,9 @@ export class FlightClient {
 
   /** The bytes of the one Result that an action answers with. */
   async actionBytes(type: string, request?: unknown, { signal, timeoutMs }: ActionOptions = {}): Promise<Uint8Array> {
-    signal?.throwIfAborted();
     const body = request === undefined ? empty : Buffer.from(JSON.stringify(request));
-    const call = this.#control.makeServerStreamRequest(
+    const client = type === ACTION.heartbeat || type === ACTION.shutdown ? this.#life : this.#control;
+    const call = client.makeServerStreamRequest(
       FLIGHT_METHOD.doAction,
       actionMessage.encode,
       resultMessage.decode,
@@ -78,21 +84,11 @@ export class FlightClient {
       this.#metadata,
       timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs },
     );
-    const abort = () => call.cancel();
-    signal?.addEventListener('abort', abort, { once: true });
-    try {
-      const results: Uint8Array[] = [];
-      for await (const result of call) results.push(result);
-      if (results.length !== 1) {
-        throw new UrutauError('protocol-violation', `${type}: expected one result; came ${results.length} (ACT-1)`);
-      }
-      return results[0]!;
-    } catch (error) {
-      if (signal?.aborted) throw signal.reason;
-      throw fromServiceError(error, this.role, type);
-    } finally {
-      signal?.removeEventListener('abort', abort);
+    const results = await this.#answered(call, collected<Uint8Array>(call), type, signal);
+    if (results.length !== 1) {
+      throw new UrutauError('protocol-violation', `${type}: expected one result; came ${results.length} (ACT-1)`);
     }
+    return results[0]!;
   }
 
   /** An action's JSON answer; undefined when its body is empty. */
@@ -107,7 +103,7 @@ export class FlightClient {
     }
   }
 
-  async listActions(): Promise<string[]> {
+  async listActions({ signal }: ActionOptions = {}): Promise<string[]> {
     const call = this.#control.makeServerStreamRequest(
       FLIGHT_METHOD.listActions,
       () => emptyMessage.encode(),
@@ -115,30 +111,23 @@ export class FlightClient {
       undefined,
       this.#metadata,
     );
-    try {
-      const names: string[] = [];
-      for await (const { type } of call as AsyncIterable<FlightActionType>) names.push(type);
-      return names;
-    } catch (error) {
-      throw fromServiceError(error, this.role, 'ListActions');
-    }
+    const actions = await this.#answered(call, collected<FlightActionType>(call), 'ListActions', signal);
+    return actions.map(({ type }) => type);
   }
 
-  /** INFO-3: refuses an answer without exactly one ordered endpoint. */
-  async getFlightInfo(descriptor: ReadDescriptor): Promise<FlightInfo> {
+  /** INFO-4: refuses an answer without exactly one ordered endpoint. */
+  async getFlightInfo(descriptor: ReadDescriptor, { signal }: ActionOptions = {}): Promise<FlightInfo> {
     const cmd = Buffer.from(JSON.stringify(descriptor));
-    const info = await new Promise<FlightInfo>((resolve, reject) => {
-      this.#control.makeUnaryRequest(
-        FLIGHT_METHOD.getFlightInfo,
-        descriptorMessage.encode,
-        flightInfoMessage.decode,
-        { cmd },
-        this.#metadata,
-        (error, value) => (error ? reject(error) : resolve(value!)),
-      );
-    }).catch((error) => {
-      throw fromServiceError(error, this.role, `GetFlightInfo of ${descriptor.table}`);
-    });
+    const { promise, resolve, reject } = settleable<FlightInfo>();
+    const call = this.#control.makeUnaryRequest(
+      FLIGHT_METHOD.getFlightInfo,
+      descriptorMessage.encode,
+      flightInfoMessage.decode,
+      { cmd },
+      this.#metadata,
+      (error, value) => (error ? reject(error) : resolve(value!)),
+    );
+    const info = await this.#answered(call, promise, `GetFlightInfo of ${descriptor.table}`, signal);
     const { endpoints, ordered } = info;
     const ticketBytes = endpoints[0]?.ticket.length ?? 0;
     if (endpoints.length !== 1 || !ordered || ticketBytes > LIMIT.ticketBytesMax) {
@@ -152,42 +141,54 @@ export class FlightClient {
     return info;
   }
 
-  /** Reads what a FlightInfo offers; the schema is checked against the one that the info announced. */
-  read(info: FlightInfo, table: string): ReadStream {
-    const slot = this.#dataSlot();
-    const call = slot.client.makeServerStreamRequest(
-      FLIGHT_METHOD.doGet,
-      (ticket: Uint8Array) => resultMessage.encode(ticket),
-      identity,
-      info.endpoints[0]!.ticket,
-      this.#metadata,
-    );
-    return new ReadStream(call, table, () => slot.streams--);
+  /** Reads what a FlightInfo offers, until the signal aborts. */
+  read(info: FlightInfo, table: string, { signal }: ActionOptions = {}): ReadStream {
+    const call = this.#dataConnection().open(FLIGHT_METHOD.doGet);
+    void call.write([ticketMessage.encode(info.endpoints[0]!.ticket)]).catch(() => {});
+    call.endWrites();
+    const stream = new ReadStream(call, table);
+    const close = () => stream.close();
+    if (signal?.aborted) close();
+    else signal?.addEventListener('abort', close, { once: true });
+    void call.status.then(() => signal?.removeEventListener('abort', close));
+    return stream;
   }
 
   /** Opens a write stream; the schema goes with the descriptor in the first message. */
   write(descriptor: WriteDescriptor, schema: Schema): WriteStream {
-    const slot = this.#dataSlot();
-    const call = slot.client.makeBidiStreamRequest(FLIGHT_METHOD.doPut, identity as never, identity, this.#metadata);
-    const stream = new WriteStream(call as never, descriptor.table, () => slot.streams--);
+    const stream = new WriteStream(this.#dataConnection().open(FLIGHT_METHOD.doPut), descriptor.table);
     const cmd = Buffer.from(JSON.stringify(descriptor));
     stream.start(encodeFlightData({ descriptor: { cmd }, dataHeader: encodeSchemaHeader(schema), body: [] }));
     return stream;
   }
 
   close(): void {
+    this.#life.close();
     this.#control.close();
-    for (const { client } of this.#data) client.close();
+    for (const connection of this.#data) connection.close();
   }
 
-  #dataSlot(): { client: Client; streams: number } {
-    let slot = this.#data.find(({ streams }) => streams < STREAMS_PER_CONNECTION);
-    if (slot === undefined) {
-      slot = { client: connection(this.#endpoint), streams: 0 };
-      this.#data.push(slot);
+  /** What a call answers; when the signal aborts the call is cancelled, and the signal's reason thrown. */
+  async #answered<T>(call: { cancel(): void }, answer: Promise<T>, what: string, signal?: AbortSignal): Promise<T> {
+    const cancel = () => call.cancel();
+    if (signal?.aborted) cancel();
+    else signal?.addEventListener('abort', cancel, { once: true });
+    try {
+      return await answer;
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      throw fromServiceError(error, this.role, what);
+    } finally {
+      signal?.removeEventListener('abort', cancel);
     }
-    slot.streams++;
-    return slot;
+  }
+
+  #dataConnection(): DataConnection {
+    const free = this.#data.find(({ streams, usable }) => usable && streams < STREAMS_PER_CONNECTION);
+    if (free) return free;
+    const added = new DataConnection(this.#endpoint, this.#token);
+    this.#data.push(added);
+    return added;
   }
 
   #handshake(token: string): Promise<void> {
@@ -214,12 +215,27 @@ export class FlightClient {
   }
 }
 
+async function collected<T>(call: AsyncIterable<T>): Promise<T[]> {
+  const results: T[] = [];
+  for await (const result of call) results.push(result);
+  return results;
+}
+
+function settleable<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (error: unknown) => void } {
+  let resolve: (value: T) => void = () => {};
+  let reject: (error: unknown) => void = () => {};
+  const promise = new Promise<T>((onValue, onError) => {
+    resolve = onValue;
+    reject = onError;
+  });
+  return { promise, resolve, reject };
+}
+
 function connection(endpoint: string): Client {
   return new Client(endpoint, credentials.createInsecure(), {
     'grpc.max_receive_message_length': LIMIT.messageBytesMax,
     'grpc.max_send_message_length': LIMIT.messageBytesMax,
     'grpc.keepalive_time_ms': 30_000,
-    'grpc-node.flow_control_window': WINDOW_BYTES,
     'grpc.enable_retries': 0,
     'grpc.use_local_subchannel_pool': 1,
     'grpc.service_config_disable_resolution': 1,

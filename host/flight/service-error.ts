@@ -1,5 +1,6 @@
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { type ErrorCode, UrutauError } from '@urutau/contract';
+import type { CallStatus } from './data-connection.ts';
 
 /** What a failed call means. A driver of the base sends no `urutau-error`; its gRPC status must do (A10, A13). */
 export function fromServiceError(error: unknown, role: 'source' | 'sink', what: string): UrutauError {
@@ -9,6 +10,12 @@ export function fromServiceError(error: unknown, role: 'source' | 'sink', what: 
   const wire = metadata?.get('urutau-error')[0];
   const known = typeof wire === 'string' ? UrutauError.fromWire(wire, details) : null;
   return known ?? new UrutauError(codeOf(code, role), `${what}: ${details}`, { cause: error });
+}
+
+/** Null when the call ended in order. */
+export function failureOf(ended: CallStatus | UrutauError, role: 'source' | 'sink', what: string): UrutauError | null {
+  if (ended instanceof UrutauError) return ended;
+  return ended.code === status.OK ? null : fromServiceError(ended, role, what);
 }
 
 function codeOf(code: status, role: 'source' | 'sink'): ErrorCode {

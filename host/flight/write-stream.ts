@@ -1,38 +1,33 @@
-import type { ClientDuplexStream } from '@grpc/grpc-js';
-import type { PiecewiseMessage, UrutauError } from '@urutau/contract';
-import { fromServiceError } from './service-error.ts';
+import { type PiecewiseMessage, UrutauError } from '@urutau/contract';
+import type { DataCall } from './data-connection.ts';
+import { failureOf } from './service-error.ts';
 
-/** Messages handed to the transport and not yet taken by it. */
-const WRITES_IN_FLIGHT_MAX = 2;
+/** Bytes handed to the transport and not yet taken by it; a larger message goes when nothing else is on its way. */
+const BYTES_IN_FLIGHT_MAX = 2 * 1024 * 1024;
 
-/** One DoPut. `write` resolves when the transport has room again, so a slow sink is an `await`. */
+/** One DoPut, written by one caller at a time. `write` resolves when the transport has room: a slow sink is an `await`. */
 export class WriteStream {
-  readonly #call: ClientDuplexStream<PiecewiseMessage, Buffer>;
-  readonly #status: Promise<void>;
+  /** Resolves when the stream is over, in order or not; then see `failure`. */
+  readonly over: Promise<void>;
+  readonly #call: DataCall;
   #failure: UrutauError | null = null;
-  #inFlight: Promise<void>[] = [];
+  #inFlight = 0;
+  #ending = false;
+  /** Whoever waits for room. Streams live for weeks: a promise per batch that waits for their end would pile up. */
+  #wake: () => void = () => {};
 
-  constructor(call: ClientDuplexStream<PiecewiseMessage, Buffer>, table: string, released: () => void) {
+  constructor(call: DataCall, table: string) {
     this.#call = call;
-    this.#status = new Promise((resolve) => {
-      call.on('error', (error) => {
-        this.#failure = fromServiceError(error, 'sink', `writing ${table}`);
-        resolve();
-      });
-      call.on('end', () => resolve());
-      call.on('data', () => {}); // SNK-6: PutResults mean nothing.
+    this.over = call.status.then((status) => {
+      this.#failure ??= failureOf(status, 'sink', `writing ${table}`) ?? (this.#ending ? null : endedEarly(table));
+      this.#wake();
     });
-    this.#status.then(released);
+    void this.#ignoreAnswers();
   }
 
-  /** The driver's answer to the stream, when it failed before its end; null while all is well. */
+  /** Why the stream ended before the host ended it; null while all is well. */
   get failure(): UrutauError | null {
     return this.#failure;
-  }
-
-  /** Resolves when the stream is over, in order or not; then see `failure`. */
-  get over(): Promise<void> {
-    return this.#status;
   }
 
   start(message: PiecewiseMessage): void {
@@ -40,10 +35,10 @@ export class WriteStream {
   }
 
   async write(message: PiecewiseMessage): Promise<void> {
-    while (this.#inFlight.length >= WRITES_IN_FLIGHT_MAX) {
-      await Promise.race([this.#inFlight[0], this.#status]);
-      if (this.#failure) throw this.#failure;
-      this.#inFlight.shift();
+    while (this.#inFlight > 0 && this.#inFlight + message.length > BYTES_IN_FLIGHT_MAX && this.#failure === null) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
     }
     if (this.#failure) throw this.#failure;
     this.#send(message);
@@ -51,8 +46,9 @@ export class WriteStream {
 
   /** Half-closes and waits for the driver's status; throws what it answered. */
   async end(): Promise<void> {
-    this.#call.end();
-    await this.#status;
+    this.#ending = true;
+    this.#call.endWrites();
+    await this.over;
     if (this.#failure) throw this.#failure;
   }
 
@@ -61,6 +57,22 @@ export class WriteStream {
   }
 
   #send(message: PiecewiseMessage): void {
-    this.#inFlight.push(new Promise((resolve) => this.#call.write(message, () => resolve())));
+    this.#inFlight += message.length;
+    const taken = () => {
+      this.#inFlight -= message.length;
+      this.#wake();
+    };
+    // A message that is not taken any more is told by the status of the call.
+    this.#call.write(message.pieces).then(taken, taken);
   }
+
+  /** SNK-7: PutResults mean nothing. */
+  async #ignoreAnswers(): Promise<void> {
+    while ((await this.#call.read()) !== null);
+  }
+}
+
+/** An early end in good order is no success: what the driver has not read is lost, and a flush would not tell. */
+function endedEarly(table: string): UrutauError {
+  return new UrutauError('stream-lost', `the driver ended the write stream of ${table} before the host did`, { table });
 }

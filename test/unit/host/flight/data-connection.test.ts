@@ -1,0 +1,70 @@
+import { decodeFlightData, decodeFlightDataPieces, encodeFlightData } from '@urutau/contract';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { MessageAssembler } from '../../../../host/flight/data-connection.ts';
+
+const framed = (message: Uint8Array): Buffer => {
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(message.length, 1);
+  return Buffer.concat([prefix, message]);
+};
+
+/** Cuts bytes at the given places, which may be anywhere and in any order. */
+const cutAt = (bytes: Buffer, places: readonly number[]): Buffer[] => {
+  const ends = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b);
+  return [...ends, bytes.length]
+    .map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end))
+    .filter(({ length }) => length > 0);
+};
+
+test('messages come out whole, wherever the transport cut them', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 8 }),
+      fc.array(fc.nat(400)),
+      (messages, places) => {
+        const assembler = new MessageAssembler();
+        const out: Uint8Array[][] = [];
+
+        for (const chunk of cutAt(Buffer.concat(messages.map(framed)), places)) assembler.push(chunk, out);
+
+        expect(out.map((pieces) => Buffer.concat(pieces))).toEqual(messages.map((message) => Buffer.from(message)));
+      },
+    ),
+  );
+});
+
+test('FlightData is read from pieces as it is from one buffer', () => {
+  const bytes = fc.uint8Array({ maxLength: 60 });
+  fc.assert(
+    fc.property(bytes, bytes, bytes, fc.array(fc.nat(300)), (dataHeader, appMetadata, body, places) => {
+      const message = encodeFlightData({ dataHeader, appMetadata, body: [body] }).toBuffer();
+
+      const { body: pieces, ...inPieces } = decodeFlightDataPieces(cutAt(message, places));
+
+      const { dataBody, ...whole } = decodeFlightData(message);
+      expect(Buffer.concat(pieces)).toEqual(Buffer.from(dataBody));
+      expect(Buffer.from(inPieces.dataHeader)).toEqual(Buffer.from(whole.dataHeader));
+      expect(Buffer.from(inPieces.appMetadata)).toEqual(Buffer.from(whole.appMetadata));
+    }),
+  );
+});
+
+test('a message that is cut short is refused', () => {
+  const message = encodeFlightData({ dataHeader: Uint8Array.of(1, 2, 3), body: [Uint8Array.of(4, 5)] }).toBuffer();
+
+  for (let end = 1; end < message.length; end++) {
+    if (end === 5) continue; // The end of the first field is an end as good as any.
+    expect(() => decodeFlightDataPieces([message.subarray(0, end)]), `cut at ${end}`).toThrow(/cut short/);
+  }
+});
+
+test('a compressed message and one over the limit are refused', () => {
+  const compressed = framed(Uint8Array.of(1));
+  compressed[0] = 1;
+  const large = framed(new Uint8Array(0));
+  large.writeUInt32BE(33 * 1024 * 1024, 1);
+
+  expect(() => new MessageAssembler().push(compressed, [])).toThrow(/compressed/);
+  expect(() => new MessageAssembler().push(large, [])).toThrow(/over the limit/);
+});
