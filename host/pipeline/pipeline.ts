@@ -191,10 +191,14 @@ export class Pipeline {
     const signal = AbortSignal.any([stop, source.diedSignal, sink.diedSignal, this.#again.signal]);
     this.#sessions++;
     try {
+      const ports = {
+        source: await openSource(this.#clientOf(source), signal),
+        sink: await openSink(this.#clientOf(sink), name, store, signal),
+      };
+      for (const [role, port] of Object.entries(ports)) refuseTooManyTables(role, port.streamsMax, this.tables.length);
       const end = await runSession(
         {
-          source: await openSource(this.#clientOf(source)),
-          sink: await openSink(this.#clientOf(sink), name, store),
+          ...ports,
           tables: this.tables,
           writer: name,
           run,
@@ -218,10 +222,8 @@ export class Pipeline {
       return { kind: 'again', why: whyEnded(source, sink), table: null, error: null };
     } catch (error) {
       if (stop.aborted) return { kind: 'stopped' };
+      if (signal.aborted) return { kind: 'again', why: whyEnded(source, sink), table: null, error: null };
       const urutau = asUrutauError(error);
-      if (source.diedSignal.aborted || sink.diedSignal.aborted) {
-        return { kind: 'again', why: whyEnded(source, sink), table: null, error: null };
-      }
       if (urutau.retry === 'never') throw urutau;
       return { kind: 'again', why: urutau.message, table: null, error: urutau };
     } finally {
@@ -340,4 +342,11 @@ function snapshotOf(snapshot: NonNullable<Table['checkpoint']>['snapshot'] | und
   if (snapshot === undefined) return 'not begun';
   if (snapshot === 'done') return 'done';
   return 'picture' in snapshot ? 'one picture' : { rangesLeft: snapshot.ranges.length };
+}
+
+function refuseTooManyTables(role: string, streamsMax: number | null, tables: number): void {
+  if (streamsMax === null || tables <= streamsMax) return;
+  const problem = `this ${role} driver takes ${streamsMax} tables at once, and the pipeline has ${tables} (HOST-7)`;
+  const remedy = 'Divide the tables over several pipelines, or have the driver describe itself (EXT-1).';
+  throw new UrutauError('config-invalid', problem, { remedy });
 }

@@ -16,10 +16,10 @@ export interface ProgressWatch {
 
 /** While something waits for the answer, and while nothing does. */
 const POLL_EAGER_MS = 100;
-const POLL_IDLE_MS = 5_000;
+const POLL_IDLE_MS = 10_000;
 /** Idle tables commit their position so often at most, so that they do not pin the source's log for ever. */
 const IDLE_COMMIT_MS = 300_000;
-/** HOST-3: without `lagEvents`, a base source is caught up when no row came for so long. */
+/** HOST-8: without `lagEvents`, a base source is caught up when no row came for so long. */
 const BASE_QUIET_MS = 5_000;
 /** With `lagEvents` 0 the last rows may still be on their way. */
 const BASE_SETTLE_MS = 500;
@@ -79,11 +79,11 @@ function byQuiet({ source, tasks, nowMs }: ProgressWatch): () => Promise<boolean
   let sinceMs = nowMs();
   return async () => {
     const positions = JSON.stringify(tasks().map(({ position }) => position));
-    if (positions !== seen) {
+    // A table that waits for its sink is not quiet, however long nothing moves.
+    if (positions !== seen || !tasks().every(({ idle }) => idle)) {
       seen = positions;
       sinceMs = nowMs();
     }
-    if (!tasks().every(({ snapshotDone }) => snapshotDone)) return false;
     const quietMs = nowMs() - sinceMs;
     if (quietMs < BASE_SETTLE_MS) return false;
     const lag = await source.lag();

@@ -72,6 +72,8 @@ export class Relay {
   /** Sent and not answered by a commit. */
   #unansweredBytes = 0;
   #moved = false;
+  /** A batch waits for room; its position was formed before. */
+  #sending = false;
   #running: Promise<void> | null = null;
   #wanted = false;
   #timer: NodeJS.Timeout | null = null;
@@ -94,7 +96,7 @@ export class Relay {
     return this.#failure;
   }
 
-  /** CMT-4: the commit that raises the stream's number, before its first row. */
+  /** CMT-12: the commit that raises the stream's number, before its first row. */
   async raise(): Promise<void> {
     await this.#commit();
   }
@@ -102,7 +104,10 @@ export class Relay {
   /** Sends one batch; `position` is what the rows up to and with this batch amount to. */
   async send(batch: Batch, position: Position): Promise<void> {
     const { bytes, envelope } = batch;
-    await this.#roomFor(bytes);
+    this.#sending = true;
+    await this.#roomFor(bytes).finally(() => {
+      this.#sending = false;
+    });
     this.#unansweredBytes += bytes;
     this.#position = position;
     this.#pending = added(this.#pending, batch);
@@ -117,6 +122,12 @@ export class Relay {
   advance(position: Position): void {
     this.#position = position;
     this.#moved = true;
+  }
+
+  /** Moves the offset of an idle table on, unless it is another one by now or a batch is about to move it. */
+  moveOn(from: string | null, to: string): void {
+    if (this.#sending || this.#position.offset !== from) return;
+    this.advance({ ...this.#position, offset: to });
   }
 
   /** Asks for a commit of what has been sent; returns at once. One that is running is followed by another. */
@@ -145,7 +156,7 @@ export class Relay {
     this.#unansweredBytes = 0;
   }
 
-  /** CMT-7: never more unanswered than the sink takes; a larger batch goes alone. */
+  /** CMT-16: never more unanswered than the sink takes; a larger batch goes alone. */
   async #roomFor(bytes: number): Promise<void> {
     while (this.#unansweredBytes > 0 && this.#unansweredBytes + bytes > this.#options.uncommittedBytesMax) {
       this.#throwIfFailed();
@@ -198,7 +209,7 @@ export class Relay {
     this.#options.committed({ ...counts, checkpoint, millis: this.#options.nowMs() - startedMs });
   }
 
-  /** CMT-9: another checkpoint is stored. Ours, then the answer was lost; another host's, then it has taken over. */
+  /** CMT-10: another checkpoint is stored. Ours, then the answer was lost; another host's, then it has taken over. */
   async #fenced(text: string): Promise<void> {
     const { sink, table, identity } = this.#options;
     try {

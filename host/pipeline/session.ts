@@ -1,15 +1,13 @@
-import { type AssignAnswer, type AssignRequest, asUrutauError, UrutauError } from '@urutau/contract';
-import { acceptCheckpoint } from '../checkpoint/accept.ts';
-import { type Checkpoint, decodeCheckpoint, type SnapshotProgress } from '../checkpoint/checkpoint.ts';
+import { asUrutauError, UrutauError } from '@urutau/contract';
 import type { Log } from '../observe/log.ts';
 import { InFlightWindow } from './in-flight.ts';
 import { watchProgress } from './progress.ts';
+import { planOf, resumePoints } from './resume-points.ts';
 import type { SinkPort } from './sink/port.ts';
 import { Confirmer } from './source/confirm.ts';
 import type { SourcePort } from './source/port.ts';
-import type { Start } from './table/start.ts';
 import type { Table } from './table/table.ts';
-import { fingerprint, ReassignWanted, type SessionContext, TableTask } from './table/task.ts';
+import { ReassignWanted, type SessionContext, TableTask } from './table/task.ts';
 
 export interface SessionOptions {
   source: SourcePort;
@@ -46,7 +44,8 @@ export type SessionEnd =
   | { kind: 'caught-up' }
   | { kind: 'again'; why: string; table: Table | null; error: UrutauError | null };
 
-const RANGES = 8;
+/** Not narrowed to its own kind: callbacks replace it. */
+const STOPPED = { kind: 'stopped' } as SessionEnd;
 
 /**
  * One session: both drivers alive, all tables assigned from the checkpoints just read, each carried by its task. Any
@@ -54,16 +53,19 @@ const RANGES = 8;
  */
 export async function runSession(options: SessionOptions, signal: AbortSignal): Promise<SessionEnd> {
   const { source, sink, tables, log } = options;
-  const { starts, identity } = await resumePoints(options);
+  const points = await resumePoints(options);
+  if (points === null) return { kind: 'again', why: 'a table was paused meanwhile', table: null, error: null };
+  if (signal.aborted) return STOPPED;
   const ending = new AbortController();
-  const all = AbortSignal.any([signal, ending.signal]);
-  let end: SessionEnd = { kind: 'stopped' };
+  const stopped = () => ending.abort();
+  signal.addEventListener('abort', stopped, { once: true });
+  let end = STOPPED;
   const finish = (why: SessionEnd) => {
     if (ending.signal.aborted) return;
     end = why;
     ending.abort();
   };
-  const tasks = new Map<Table, { task: TableTask; over: Promise<void>; stop: AbortController }>();
+  const tasks = new Map<Table, { task: TableTask; over: Promise<void> }>();
   const window = new InFlightWindow({
     bytesMax: options.windowBytes,
     commitAll: () => {
@@ -77,7 +79,7 @@ export async function runSession(options: SessionOptions, signal: AbortSignal): 
     window,
     writer: options.writer,
     run: options.run,
-    sourceIdentity: identity,
+    sourceIdentity: points.identity,
     flush: options.flush,
     log,
     nowMs: options.nowMs,
@@ -85,221 +87,66 @@ export async function runSession(options: SessionOptions, signal: AbortSignal): 
     committed: options.committed,
     confirm: (table, offset) => confirmer?.durable(table, offset),
   };
-  for (const [table, start] of starts) {
+  let reassignFor: ReassignWanted | null = null;
+  const carry = async (task: TableTask): Promise<void> => {
+    const { table } = task;
+    try {
+      await task.run();
+    } catch (error) {
+      if (error instanceof ReassignWanted) reassignFor = error;
+      else if (ending.signal.aborted && end.kind !== 'caught-up') {
+        log.debug('table ended with its session', { table: table.name, error: String(error) });
+      } else {
+        const why = onFault(table, asUrutauError(error, 'internal', { table: table.name }), options);
+        // Caught up is what is durable: a last commit that failed takes it back.
+        if (why && ending.signal.aborted) end = why;
+        else if (why) finish(why);
+      }
+    }
+    // A picture that is still being read would begin anew: a complete one waits for the others.
+    const othersRead = [...tasks.values()].some(({ task }) => task.readsPicture);
+    if (reassignFor && !othersRead) finish({ kind: 'again', why: reassignFor.message, table: null, error: null });
+  };
+  for (const [table, start] of points.starts) {
     table.apply({ kind: 'started' });
     options.announced(table, planOf(table, start, sink));
     const task = new TableTask(table, context, start);
-    const stop = new AbortController();
-    const over = task.run(AbortSignal.any([all, stop.signal])).catch((error) => {
-      if (all.aborted) log.debug('table ended with its session', { table: table.name, error: String(error) });
-      else if (error instanceof ReassignWanted) finish({ kind: 'again', why: error.message, table, error: null });
-      else {
-        const end = onFault(table, asUrutauError(error, 'internal', { table: table.name }), options);
-        if (end) finish(end);
-      }
-    });
-    tasks.set(table, { task, over, stop });
+    tasks.set(table, { task, over: Promise.resolve() });
   }
+  for (const running of tasks.values()) running.over = carry(running.task);
   options.opened({
     window,
     stop: async (table) => {
       const running = tasks.get(table);
-      running?.stop.abort();
+      running?.task.drain();
       await running?.over;
     },
   });
   const progress = watchProgress({
-    source,
+    source: source.within(ending.signal),
     tasks: () => [...tasks.values()].map(({ task }) => task).filter(({ table }) => isCarried(table)),
     untilCaughtUp: options.untilCaughtUp,
     nowMs: options.nowMs,
     log,
     caughtUp: () => finish({ kind: 'caught-up' }),
-    signal: all,
+    signal: ending.signal,
   });
-  await new Promise<void>((resolve) => {
-    if (all.aborted) resolve();
-    else all.addEventListener('abort', () => resolve(), { once: true });
-  });
+  await aborted(ending.signal);
+  signal.removeEventListener('abort', stopped);
+  for (const { task } of tasks.values()) task.drain();
   await Promise.all([...tasks.values()].map(({ over }) => over));
   await progress;
   if (signal.aborted && signal.reason instanceof UrutauError) confirmer?.close();
   else await confirmer?.flush();
-  const finished = (end as SessionEnd).kind === 'caught-up';
-  for (const table of tables) table.apply({ kind: finished ? 'finished' : 'session-ended' });
+  for (const table of tables) table.apply({ kind: end.kind === 'caught-up' ? 'finished' : 'session-ended' });
   return end;
 }
 
-/** Reads the checkpoints and assigns the source's tables from them. Tables that cannot go on are paused one by one. */
-async function resumePoints(options: SessionOptions): Promise<{ starts: Map<Table, Start>; identity: string }> {
-  const { source, sink, tables, writer } = options;
-  const stored = await storedCheckpoints(options);
-  const assigned = source.assign ? await assign(options, stored) : null;
-  const identity = assigned?.source ?? '';
-  const starts = new Map<Table, Start>();
-  for (const table of tables) {
-    if (!table.wanted) continue;
-    try {
-      const mine = stored.get(table)!;
-      if (mine.checkpoint && !table.resyncAsked) {
-        acceptCheckpoint(table.settings.target, mine.checkpoint, {
-          writer,
-          source: identity,
-          shape: fingerprint(table),
-        });
-      }
-      if (table.resyncAsked && !sink.capabilities.truncate) throw cannotTruncate(table);
-      const begin = assigned?.tables[table.name];
-      table.checkpoint = mine.checkpoint;
-      table.estimatedRows = begin?.estimatedRows ?? table.estimatedRows;
-      starts.set(table, await startOf(table, mine, begin?.start ?? null, options));
-    } catch (error) {
-      const urutau = asUrutauError(error, 'internal', { table: table.name });
-      if (urutau.retry !== 'never') throw urutau;
-      options.faulted(table, urutau);
-    }
-  }
-  return { starts, identity };
-}
-
-interface Stored {
-  text: string | null;
-  checkpoint: Checkpoint | null;
-}
-
-async function storedCheckpoints({ sink, tables, faulted }: SessionOptions): Promise<Map<Table, Stored>> {
-  const answers = await sink.checkpoints(tables.map(({ settings }) => settings.target));
-  const stored = new Map<Table, Stored>();
-  for (const table of tables) {
-    const answer = answers.get(table.settings.target) ?? null;
-    try {
-      if (answer instanceof UrutauError) throw answer;
-      const checkpoint = answer === null ? null : decodeCheckpoint(answer, table.settings.target);
-      stored.set(table, { text: answer, checkpoint });
-    } catch (error) {
-      const urutau = asUrutauError(error);
-      if (urutau.retry !== 'never') throw urutau;
-      stored.set(table, { text: null, checkpoint: null });
-      if (table.wanted) faulted(table, urutau);
-    }
-  }
-  return stored;
-}
-
-/** ASG-5: failures of single tables pause them; the rest is assigned without them. */
-async function assign(options: SessionOptions, stored: ReadonlyMap<Table, Stored>): Promise<AssignAnswer> {
-  for (;;) {
-    const request = assignRequest(options.tables, stored);
-    try {
-      return await options.source.assign!(request);
-    } catch (error) {
-      const failures = error instanceof UrutauError ? (error.context.failures ?? []) : [];
-      const failed = options.tables.filter(
-        ({ name, wanted }) => wanted && failures.some(({ table }) => table === name),
-      );
-      const general = failures.length === 0 || failures.some(({ table }) => table === undefined);
-      if (general || failed.length === 0) throw error;
-      for (const table of failed) {
-        const own = failures.filter((failure) => failure.table === table.name);
-        const [first] = own;
-        const message = own.map(({ problem }) => problem).join('; ');
-        const remedy = own.map((failure) => failure.remedy).join(' ');
-        options.faulted(
-          table,
-          new UrutauError(first!.code ?? 'precondition-failed', message, { table: table.name, remedy }),
-        );
-      }
-    }
-  }
-}
-
-function assignRequest(tables: readonly Table[], stored: ReadonlyMap<Table, Stored>): AssignRequest {
-  return {
-    tables: tables.flatMap((table) => {
-      const checkpoint = table.resyncAsked ? null : (stored.get(table)?.checkpoint ?? null);
-      const offset = checkpoint?.offset ?? null;
-      const lost = table.state.kind === 'paused' && KEEPS_NO_CLAIM.has(table.state.reason.code);
-      if (lost || (!table.wanted && offset === null)) return [];
-      const hold = !table.wanted || isPicture(table, checkpoint);
-      const schemaId = checkpoint?.schemaId ?? null;
-      return [
-        {
-          table: table.name,
-          ...(offset === null || (hold && table.wanted) ? {} : { fromOffset: offset }),
-          ...(schemaId === null ? {} : { schemaId }),
-          ...(hold ? { hold } : {}),
-        },
-      ];
-    }),
-  };
-}
-
-/** Faults after which the source can keep nothing for the table. */
-const KEEPS_NO_CLAIM: ReadonlySet<string> = new Set([
-  'position-lost',
-  'schema-lost',
-  'table-not-found',
-  'precondition-failed',
-]);
-
-/** A table whose snapshot is one consistent picture is read beside the log and streams only afterwards. */
-function isPicture(table: Table, checkpoint: Checkpoint | null): boolean {
-  if (checkpoint) return checkpoint.snapshot !== 'done' && 'picture' in checkpoint.snapshot;
-  return table.settings.writeMode !== 'upsert';
-}
-
-async function startOf(
-  table: Table,
-  { text, checkpoint }: Stored,
-  begin: string | null,
-  options: SessionOptions,
-): Promise<Start> {
-  const { source, sink, snapshotMode } = options;
-  const stream = (checkpoint?.stream ?? 0) + 1;
-  const common = { stored: text, stream, fresh: checkpoint === null };
-  const truncate = sink.capabilities.truncate ? { truncate: true } : {};
-  if (checkpoint && !table.resyncAsked) {
-    const { snapshot } = checkpoint;
-    // In append a picture that was cut short has left rows behind; in upsert they are only written again.
-    const anew = snapshot !== 'done' && 'picture' in snapshot && table.settings.writeMode !== 'upsert' ? truncate : {};
-    return {
-      ...common,
-      position: {
-        offset: begin ?? checkpoint.offset,
-        snapshot: snapshot === 'done' ? snapshot : { ...snapshot, ...anew },
-      },
-      acceptedShapes: new Set(checkpoint.schemaId === null ? [] : [checkpoint.schemaId]),
-    };
-  }
-  const acceptedShapes = new Set<string>();
-  if (snapshotMode === 'none' && !table.resyncAsked) {
-    return { ...common, position: { offset: begin, snapshot: 'done' }, acceptedShapes };
-  }
-  let snapshot: SnapshotProgress;
-  if (table.settings.writeMode === 'upsert' && source.chunks) {
-    const plan = await source.chunks.plan(table.name, RANGES);
-    table.estimatedRows = plan.estimatedRows ?? table.estimatedRows;
-    snapshot = { ranges: plan.ranges, ...(table.resyncAsked ? truncate : {}) };
-  } else {
-    snapshot = { picture: true, ...(table.settings.writeMode === 'upsert' && !table.resyncAsked ? {} : truncate) };
-  }
-  return { ...common, position: { offset: begin, snapshot }, acceptedShapes };
-}
-
-function planOf(table: Table, { position, fresh }: Start, sink: SinkPort): string {
-  const { snapshot } = position;
-  const rows = table.estimatedRows === null ? '' : ` of about ${table.estimatedRows} rows`;
-  if (snapshot === 'done') return fresh ? 'stream from now on, without a snapshot' : 'resume from its checkpoint';
-  if ('picture' in snapshot) {
-    // A picture that is begun anew empties the target first; where the sink cannot, its rows come again.
-    const again = sink.capabilities.truncate ? '' : '; its rows may come more than once, for this sink cannot truncate';
-    return `snapshot${rows} as one picture${fresh ? '' : ', begun anew'}, then stream${again}`;
-  }
-  if (fresh || table.resyncAsked) return `snapshot${rows}, then stream`;
-  const ranges = snapshot.ranges.length;
-  return ranges === 0
-    ? 'resume from its checkpoint, behind its snapshot'
-    : `resume its snapshot with ${ranges} ranges left`;
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }
 
 function isCarried({ state: { kind } }: Table): boolean {
@@ -313,15 +160,4 @@ function onFault(table: Table, error: UrutauError, options: SessionOptions): Ses
     return null;
   }
   return { kind: 'again', why: `${table.name}: ${error.message}`, table, error };
-}
-
-function cannotTruncate(table: Table): UrutauError {
-  return new UrutauError(
-    'precondition-failed',
-    `resync of ${table.name} begins with a truncate, which this sink cannot do`,
-    {
-      table: table.name,
-      remedy: `Empty the target ${table.settings.target} yourself and run \`urutau-host teardown\` for this table, then start again.`,
-    },
-  );
 }

@@ -106,7 +106,7 @@ function crash(why: string): never {
   process.exit(EXIT_CRASHED);
 }
 
-/** EXIT-2: shutdown action, SIGTERM and SIGINT are one path, walked once. */
+/** EXIT-3: shutdown action, SIGTERM and SIGINT are one path, walked once. */
 function endsOnce(driver: SourceDriver | SinkDriver, log: Log): (server: FlightServer) => void {
   let ending = false;
   return (server) => {

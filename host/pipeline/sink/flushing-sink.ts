@@ -4,7 +4,7 @@ import type { FlightClient } from '../../flight/client.ts';
 import type { TableSink } from './port.ts';
 
 /**
- * A write stream of a sink of the base (HOST-4): a commit ends the stream, waits for its status, flushes, and only
+ * A write stream of a sink of the base (HOST-9): a commit ends the stream, waits for its status, flushes, and only
  * then writes the position to the host's own store. A crash in between writes the rows again.
  */
 export function flushingSink(

@@ -1,21 +1,16 @@
-import type {
-  Capabilities,
-  EnsureAnswer,
-  EnsureRequest,
-  TableShape,
-  TeardownAnswer,
-  UrutauError,
-} from '@urutau/contract';
+import type { Capabilities, EnsureAnswer, EnsureRequest, TableShape, UrutauError } from '@urutau/contract';
 import type { Batch } from '../batch.ts';
 
 /** A sink as the pipeline uses it. Checkpoints are opaque texts here; tables are the destination's names. */
 export interface SinkPort {
   readonly name: string;
+  /** Streams that may be open at once (HOST-7); null for a driver that describes itself. */
+  readonly streamsMax: number | null;
   readonly capabilities: Capabilities;
   /** Where positions live: with the data (`commit/1`), or in the host's own store. */
   readonly positions: 'sink' | 'store';
   /** Null without `ensure/1`: then targets are the driver's own business. */
-  readonly ensure: ((request: EnsureRequest) => Promise<EnsureAnswer>) | null;
+  readonly ensure: ((request: EnsureRequest, signal?: AbortSignal) => Promise<EnsureAnswer>) | null;
   /** Per table the stored text, or null where there certainly is none, or why it cannot be told. */
   checkpoints(tables: readonly string[]): Promise<Map<string, string | null | UrutauError>>;
   open(table: string, stream: number, shape: TableShape): TableSink;
@@ -34,5 +29,3 @@ export interface TableSink {
   commit(checkpoint: string, previous: string | null): Promise<void>;
   close(): void;
 }
-
-export type { TeardownAnswer };

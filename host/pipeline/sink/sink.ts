@@ -5,6 +5,7 @@ import {
   type DescribeAnswer,
   type EnsureAnswer,
   EXTENSION,
+  LIMIT,
   UrutauError,
 } from '@urutau/contract';
 import type { CheckpointStore } from '../../checkpoint/store.ts';
@@ -15,20 +16,31 @@ import type { SinkPort } from './port.ts';
 
 const BASE: DescribeAnswer = { name: 'base driver', version: '', role: 'sink', extensions: [], capabilities: {} };
 
-/** Asks the driver what it is. A sink without `commit/1` gets its positions kept in `store`. */
-export async function openSink(client: FlightClient, writer: string, store: () => CheckpointStore): Promise<SinkPort> {
-  const actions = new Set(await client.listActions());
-  const described = actions.has(ACTION.describe) ? await client.action<DescribeAnswer>(ACTION.describe) : BASE;
+/**
+ * Asks the driver what it is. A sink without `commit/1` gets its positions kept in `store`. Questions end with `signal`;
+ * commits do not, for a session ends with them.
+ */
+export async function openSink(
+  client: FlightClient,
+  writer: string,
+  store: () => CheckpointStore,
+  signal?: AbortSignal,
+): Promise<SinkPort> {
+  const actions = new Set(await client.listActions({ signal }));
+  const described = actions.has(ACTION.describe)
+    ? await client.action<DescribeAnswer>(ACTION.describe, undefined, { signal })
+    : BASE;
   const commits = described.extensions.includes(EXTENSION.commit);
   return {
     name: described.name,
+    streamsMax: described === BASE ? LIMIT.baseStreamsMax : null,
     capabilities: described.capabilities,
     positions: commits ? 'sink' : 'store',
     ensure: described.extensions.includes(EXTENSION.ensure)
-      ? (request) => client.action<EnsureAnswer>(ACTION.ensure, request)
+      ? (request, signal) => client.action<EnsureAnswer>(ACTION.ensure, request, { signal })
       : null,
     checkpoints: (tables) =>
-      commits ? checkpointsOfSink(client, writer, tables) : checkpointsOfStore(store(), writer, tables),
+      commits ? checkpointsOfSink(client, writer, tables, signal) : checkpointsOfStore(store(), writer, tables),
     open: (table, stream, shape) =>
       commits
         ? committingSink(client, writer, table, stream, shape)
@@ -36,8 +48,13 @@ export async function openSink(client: FlightClient, writer: string, store: () =
   };
 }
 
-async function checkpointsOfSink(client: FlightClient, writer: string, tables: readonly string[]) {
-  const answer = await client.action<CheckpointAnswer>(ACTION.checkpoint, { writer, tables });
+async function checkpointsOfSink(
+  client: FlightClient,
+  writer: string,
+  tables: readonly string[],
+  signal?: AbortSignal,
+) {
+  const answer = await client.action<CheckpointAnswer>(ACTION.checkpoint, { writer, tables }, { signal });
   return new Map(
     tables.map((table): [string, string | null | UrutauError] => {
       const entry = answer[table];

@@ -1,6 +1,7 @@
 import type { Log } from '../../observe/log.ts';
 
 const PAUSE_MS = 200;
+const AFTER_FAILURE_MS = 5_000;
 
 /**
  * Tells the source which offsets are durable (CNF-1), newest per table, one call at a time. A call that fails is made
@@ -10,8 +11,9 @@ export class Confirmer {
   readonly #confirm: (tables: Record<string, string>) => Promise<void>;
   readonly #log: Log;
   #pending = new Map<string, string>();
-  #running: Promise<void> | null = null;
-  #pause: NodeJS.Timeout | null = null;
+  #running: Promise<boolean> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #closed = false;
 
   constructor(confirm: (tables: Record<string, string>) => Promise<void>, log: Log) {
     this.#confirm = confirm;
@@ -20,42 +22,45 @@ export class Confirmer {
 
   durable(table: string, offset: string): void {
     this.#pending.set(table, offset);
-    if (this.#running === null && this.#pause === null) {
-      this.#pause = setTimeout(() => {
-        this.#pause = null;
-        this.#running ??= this.#send();
-      }, PAUSE_MS);
-    }
+    this.#sendIn(PAUSE_MS);
   }
 
-  /** Sends what is left and waits for the answer; never throws. */
+  /** Sends what is left and waits for the answer; never throws. Nothing is sent afterwards. */
   async flush(): Promise<void> {
-    if (this.#pause) clearTimeout(this.#pause);
-    this.#pause = null;
+    this.close();
     await this.#running;
     await this.#send();
   }
 
-  /** Forgets what was not sent. */
+  /** Sends nothing any more. */
   close(): void {
-    if (this.#pause) clearTimeout(this.#pause);
-    this.#pause = null;
-    this.#pending.clear();
+    this.#closed = true;
+    if (this.#timer) clearTimeout(this.#timer);
   }
 
-  async #send(): Promise<void> {
-    const tables = Object.fromEntries(this.#pending);
-    if (this.#pending.size === 0) return;
+  #sendIn(ms: number): void {
+    if (this.#closed || this.#timer || this.#running || this.#pending.size === 0) return;
+    this.#timer = setTimeout(async () => {
+      this.#timer = null;
+      this.#running = this.#send();
+      const taken = await this.#running;
+      this.#running = null;
+      this.#sendIn(taken ? PAUSE_MS : AFTER_FAILURE_MS);
+    }, ms);
+  }
+
+  /** False when the source did not take it; then it is pending again, where nothing newer is. */
+  async #send(): Promise<boolean> {
+    if (this.#pending.size === 0) return true;
+    const sent = this.#pending;
     this.#pending = new Map();
     try {
-      await this.#confirm(tables);
+      await this.#confirm(Object.fromEntries(sent));
+      return true;
     } catch (error) {
       this.#log.debug('the source did not take a confirmation; it is sent again later', { error: String(error) });
-      for (const [table, offset] of Object.entries(tables)) {
-        if (!this.#pending.has(table)) this.#pending.set(table, offset);
-      }
-    } finally {
-      this.#running = null;
+      this.#pending = new Map([...sent, ...this.#pending]);
+      return false;
     }
   }
 }

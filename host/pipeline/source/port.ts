@@ -28,7 +28,11 @@ export type Order = -1 | 0 | 1 | null;
 
 /** A source as the pipeline uses it, with or without extensions. All offsets are base64. */
 export interface SourcePort {
+  /** The same source, whose calls and streams end with `signal`: they throw its reason. Confirmations are not cut short. */
+  within(signal: AbortSignal): SourcePort;
   readonly name: string;
+  /** Streams that may be open at once (HOST-7); null for a driver that describes itself. */
+  readonly streamsMax: number | null;
   readonly capabilities: Capabilities;
   /** Null for a driver without `assign/1`: its streams are opened one by one. */
   readonly assign: ((request: AssignRequest) => Promise<AssignAnswer>) | null;

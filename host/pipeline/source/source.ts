@@ -12,6 +12,7 @@ import {
   METADATA,
   type PlanAnswer,
   type ProgressAnswer,
+  type ReadDescriptor,
   type ReadMetadata,
   rowSchema,
   type StatusAnswer,
@@ -25,59 +26,84 @@ import type { FlightClient } from '../../flight/client.ts';
 import type { ReadStream } from '../../flight/read-stream.ts';
 import { type Batch, batchOf } from '../batch.ts';
 import { describeChanges, wrapRows } from './base-batches.ts';
-import type { ChangesFeed, Feed, Order, SnapshotFeed, SourcePort } from './port.ts';
+import type { ChangesFeed, Order, SnapshotFeed, SourcePort } from './port.ts';
 
 const BASE: DescribeAnswer = { name: 'base driver', version: '', role: 'source', extensions: [], capabilities: {} };
 
+/** A confirmation that takes longer is made again: nothing may wait for it for ever. */
+const CONFIRM_MS = 10_000;
+
 /** Asks the driver what it is, and makes the port that fits. */
-export async function openSource(client: FlightClient): Promise<SourcePort> {
-  const actions = new Set(await client.listActions());
-  const described = actions.has(ACTION.describe) ? await client.action<DescribeAnswer>(ACTION.describe) : BASE;
+export async function openSource(client: FlightClient, signal?: AbortSignal): Promise<SourcePort> {
+  const actions = new Set(await client.listActions({ signal }));
+  const described = actions.has(ACTION.describe)
+    ? await client.action<DescribeAnswer>(ACTION.describe, undefined, { signal })
+    : BASE;
+  return portOf(client, described, signal);
+}
+
+function portOf(client: FlightClient, described: DescribeAnswer, signal?: AbortSignal): SourcePort {
   const has = (extension: string) => described.extensions.includes(extension);
+  const cancellable: Cancellable = {
+    action: (type, request) => client.action(type, request, { signal }),
+    getFlightInfo: (descriptor) => client.getFlightInfo(descriptor, { signal }),
+    read: (info, table) => client.read(info, table, { signal }),
+  };
   return {
+    within: (other) => portOf(client, described, other),
     name: described.name,
+    streamsMax: described === BASE ? LIMIT.baseStreamsMax : null,
     capabilities: described.capabilities,
-    assign: has(EXTENSION.assign) ? (request) => client.action<AssignAnswer>(ACTION.assign, request) : null,
+    assign: has(EXTENSION.assign) ? (request) => cancellable.action<AssignAnswer>(ACTION.assign, request) : null,
     chunks: has(EXTENSION.chunks)
       ? {
-          plan: (table, ranges) => plan(client, table, ranges),
+          plan: (table, ranges) => plan(cancellable, table, ranges),
           read: async (table, range, { rows, notBefore }) => {
-            const info = await client.getFlightInfo({ table, mode: 'chunk', range, rows, notBefore });
-            return changesFeed(client, info, table);
+            const info = await cancellable.getFlightInfo({ table, mode: 'chunk', range, rows, notBefore });
+            return changesFeed(cancellable, info, table);
           },
         }
       : null,
     changes: async (table, fromOffset) => {
       checkOffset(fromOffset, has(EXTENSION.envelope));
-      const info = await client.getFlightInfo({
+      const info = await cancellable.getFlightInfo({
         table,
         mode: 'changes',
         ...(fromOffset === null ? {} : { fromOffset }),
       });
-      return changesFeed(client, info, table);
+      return changesFeed(cancellable, info, table);
     },
-    snapshot: (table) => snapshotFeed(client, table),
-    confirm: has(EXTENSION.confirm) ? (tables) => client.action(ACTION.confirm, { tables }) : null,
+    snapshot: (table) => snapshotFeed(cancellable, table),
+    confirm: has(EXTENSION.confirm)
+      ? (tables) => client.action(ACTION.confirm, { tables }, { timeoutMs: CONFIRM_MS })
+      : null,
     progress: has(EXTENSION.progress)
       ? {
-          head: async () => (await client.action<{ offset: Base64 }>(ACTION.head)).offset,
-          of: async (tables) => (await client.action<ProgressAnswer>(ACTION.progress, { tables })).tables,
+          head: async () => (await cancellable.action<{ offset: Base64 }>(ACTION.head)).offset,
+          of: async (tables) => (await cancellable.action<ProgressAnswer>(ACTION.progress, { tables })).tables,
         }
       : null,
-    compare: comparer(client, described),
+    compare: comparer(cancellable, described),
     lag: async () => {
-      const { tables } = await client.action<StatusAnswer>(ACTION.status);
+      const { tables } = await cancellable.action<StatusAnswer>(ACTION.status);
       return Object.fromEntries(Object.entries(tables ?? {}).map(([table, { lagEvents }]) => [table, lagEvents]));
     },
   };
 }
 
-async function plan(client: FlightClient, table: string, ranges: number) {
+/** The client's calls, each of which ends with the port's signal. */
+interface Cancellable {
+  action<Answer>(type: string, request?: unknown): Promise<Answer>;
+  getFlightInfo(descriptor: ReadDescriptor): Promise<FlightInfo>;
+  read(info: FlightInfo, table: string): ReadStream;
+}
+
+async function plan(client: Cancellable, table: string, ranges: number) {
   const answer = await client.action<PlanAnswer>(ACTION.plan, { table, ranges });
   return { ranges: answer.ranges, estimatedRows: answer.estimatedRows ?? null };
 }
 
-function comparer(client: FlightClient, { capabilities, extensions }: DescribeAnswer): SourcePort['compare'] {
+function comparer(client: Cancellable, { capabilities, extensions }: DescribeAnswer): SourcePort['compare'] {
   if (capabilities.offsetOrder === 'bytes') {
     return async (a, b) => Buffer.compare(Buffer.from(a, 'base64'), Buffer.from(b, 'base64')) as Order;
   }
@@ -88,27 +114,28 @@ function comparer(client: FlightClient, { capabilities, extensions }: DescribeAn
   };
 }
 
-function changesFeed(client: FlightClient, info: FlightInfo, table: string): ChangesFeed {
+function changesFeed(client: Cancellable, info: FlightInfo, table: string): ChangesFeed {
   const announced = decodeSchema(info.schema);
   const shape = shapeOfChanges(announced, table);
+  const { stream = null } = metadataOf(info, table);
   const reader = new CheckedReader(client.read(info, table), announced, table);
   return {
     shape,
-    stream: metadataOf(info, table).stream ?? null,
+    stream,
     next: () =>
       reader.next((header, body, envelope, seq) =>
-        batchOf(envelope ?? { seq, ...describeChanges(announced, header, body) }, header, [body]),
+        batchOf(envelope ?? { seq, ...describeChanges(announced, header, joined(body)) }, header, body),
       ),
     close: () => reader.close(),
   };
 }
 
-/** HOST-1: rows of a base snapshot become change records; their buffers are used again. */
-async function snapshotFeed(client: FlightClient, table: string): Promise<SnapshotFeed> {
+/** HOST-6: rows of a base snapshot become change records; their buffers are used again. */
+async function snapshotFeed(client: Cancellable, table: string): Promise<SnapshotFeed> {
   const info = await client.getFlightInfo({ table, mode: 'snapshot' });
   const { endOffset } = metadataOf(info, table);
   if (endOffset === undefined) {
-    throw new UrutauError('protocol-violation', `the snapshot of ${table} names no endOffset (INFO-4)`, { table });
+    throw new UrutauError('protocol-violation', `the snapshot of ${table} names no endOffset (INFO-6)`, { table });
   }
   const announced = decodeSchema(info.schema);
   const shape = await shapeOfItsChanges(client, announced, table, endOffset);
@@ -119,7 +146,7 @@ async function snapshotFeed(client: FlightClient, table: string): Promise<Snapsh
     endOffset,
     next: () =>
       reader.next((header, body, envelope, seq) => {
-        const wrapped = wrapRows(changeSchema(shape), header, body, offset);
+        const wrapped = wrapRows(changeSchema(shape), header, joined(body), offset);
         const { rows } = wrapped;
         return batchOf(
           { seq: envelope?.seq ?? seq, rows, offset: endOffset, phase: 'snapshot', ops: { c: rows } },
@@ -132,7 +159,7 @@ async function snapshotFeed(client: FlightClient, table: string): Promise<Snapsh
 }
 
 /** With `table-schema/1` the rows' own schema says what the changes look like; a base source is asked for them. */
-async function shapeOfItsChanges(client: FlightClient, rows: Schema, table: string, endOffset: string) {
+async function shapeOfItsChanges(client: Cancellable, rows: Schema, table: string, endOffset: string) {
   if (rows.metadata.has(METADATA.before)) return shapeOfRows(rows);
   const changes = await client.getFlightInfo({
     table,
@@ -144,7 +171,12 @@ async function shapeOfItsChanges(client: FlightClient, rows: Schema, table: stri
   return shape;
 }
 
-type MakeBatch = (header: Uint8Array, body: Uint8Array, envelope: Batch['envelope'] | null, seq: number) => Batch;
+type MakeBatch = (
+  header: Uint8Array,
+  body: readonly Uint8Array[],
+  envelope: Batch['envelope'] | null,
+  seq: number,
+) => Batch;
 
 /** Reads batches and checks, before the first one, that the stream's schema is the announced one. */
 class CheckedReader {
@@ -173,9 +205,13 @@ class CheckedReader {
       const received = await this.#stream.next();
       if (received === null) return null;
       const { envelope, header, body } = received;
-      if (header.length === 0) continue;
+      if (header.length === 0) {
+        if (envelope === null) continue;
+        const problem = `the stream of ${this.#table} has an envelope without a batch (ENVL-1)`;
+        throw new UrutauError('protocol-violation', problem, { table: this.#table });
+      }
       const batch = make(header, body, envelope, ++this.#seq);
-      // CHG-6: an empty batch of a base driver only shows that the stream lives.
+      // CHG-8: an empty batch of a base driver only shows that the stream lives.
       if (envelope !== null || batch.envelope.rows > 0) return batch;
     }
   }
@@ -185,12 +221,17 @@ class CheckedReader {
   }
 }
 
+/** A base driver's batch must be looked into; an extension's passes in its pieces. */
+function joined(body: readonly Uint8Array[]): Uint8Array {
+  return body.length === 1 ? body[0]! : Buffer.concat(body);
+}
+
 function metadataOf(info: FlightInfo, table: string): ReadMetadata {
   if (info.appMetadata.length === 0) return {};
   try {
     return JSON.parse(Buffer.from(info.appMetadata).toString());
   } catch (cause) {
-    throw new UrutauError('protocol-violation', `app_metadata of ${table} is not JSON (INFO-4)`, { table, cause });
+    throw new UrutauError('protocol-violation', `app_metadata of ${table} is not JSON (INFO-6)`, { table, cause });
   }
 }
 
@@ -210,5 +251,3 @@ function checkSameRows(snapshot: TableShape, changes: TableShape, table: string)
     { table },
   );
 }
-
-export type { Feed };

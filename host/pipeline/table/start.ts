@@ -9,6 +9,8 @@ export interface Start {
   stream: number;
   /** No checkpoint was there: rows in the target would be somebody else's. */
   fresh: boolean;
+  /** A person asked for it: the target is emptied and the table read anew. */
+  resync: boolean;
   /** Ids of the shapes that were accepted; changes of another one stop the table (`schemaChange: pause`). */
   acceptedShapes: Set<string>;
 }

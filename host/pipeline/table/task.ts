@@ -1,5 +1,5 @@
-import { encodeSchema, kindOf, rowSchema, type TableShape, UrutauError } from '@urutau/contract';
-import { type Checkpoint, encodeCheckpoint } from '../../checkpoint/checkpoint.ts';
+import { type EnsureRequest, encodeSchema, rowSchema, type TableShape, UrutauError } from '@urutau/contract';
+import { encodeCheckpoint } from '../../checkpoint/checkpoint.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Batch } from '../batch.ts';
 import type { InFlightWindow } from '../in-flight.ts';
@@ -7,10 +7,11 @@ import { type Position, Relay } from '../relay.ts';
 import type { SinkPort } from '../sink/port.ts';
 import { readChunks } from '../snapshot/gate.ts';
 import { readPicture } from '../snapshot/picture.ts';
-import type { ChangesFeed, SourcePort } from '../source/port.ts';
+import type { ChangesFeed, Feed, SnapshotFeed, SourcePort } from '../source/port.ts';
 import { FeedCursor } from './feed-cursor.ts';
 import type { Start } from './start.ts';
 import type { Table } from './table.ts';
+import { wantedShape } from './wanted-shape.ts';
 
 /** What all tables of a session have in common. */
 export interface SessionContext {
@@ -39,25 +40,34 @@ export class ReassignWanted extends Error {
 
 const UNCOMMITTED_BYTES_DEFAULT = 64 * 1024 * 1024;
 
+/** How one write stream of a table ended: for good, or to be followed by the next one. */
+type StreamEnd = 'drained' | { position: Position; stored: string };
+
 /**
- * Carries one table through one session: a write stream, the snapshot or the rest of it, then the changes, until the
- * signal aborts. Throws what makes the table stop; everything sent until then is committed or will be read again.
+ * Carries one table through one session: a write stream, the snapshot or the rest of it, then the changes, until it is
+ * drained. Throws what makes the table stop; everything sent until then is committed or will be read again.
  */
 export class TableTask {
   readonly table: Table;
   readonly #context: SessionContext;
   readonly #start: Start;
+  /** Cuts short what is being read: because the task is drained, or because nothing can be written any more. */
+  readonly #reading = new AbortController();
+  readonly #source: SourcePort;
   #relay: Relay | null = null;
   #cursor: FeedCursor | null = null;
   /** `seq` of the last batch of the changes that the relay has sent: one that only waits for room does not count. */
   #passedSeq = 0;
   #stopping = false;
-  #finish: (() => void) | null = null;
+  #picture: boolean;
+  #idle = false;
 
   constructor(table: Table, context: SessionContext, start: Start) {
     this.table = table;
     this.#context = context;
     this.#start = start;
+    this.#source = context.source.within(this.#reading.signal);
+    this.#picture = isPicture(start.position);
   }
 
   get position(): Position | null {
@@ -68,15 +78,24 @@ export class TableTask {
     return this.#relay?.position.snapshot === 'done';
   }
 
+  /** True from the start until its one consistent picture is read: then a new session would have it begun anew. */
+  get readsPicture(): boolean {
+    return this.#picture;
+  }
+
+  /** True while it streams and waits for the source alone. */
+  get idle(): boolean {
+    return this.#idle;
+  }
+
   commitSoon(): void {
     this.#relay?.commitSoon();
   }
 
   /** Stops reading, commits what was sent, and lets `run` return. */
-  async drain(): Promise<void> {
+  drain(): void {
     this.#stopping = true;
-    this.#finish?.();
-    this.#cursor?.close();
+    this.#reading.abort();
   }
 
   /** What the source said of this table's stream (PRG-2): an idle table moves on without a row. */
@@ -87,59 +106,50 @@ export class TableTask {
     const { offset } = relay.position;
     if (offset !== null && (await this.#context.source.compare(decoded, offset)) !== 1) return;
     // Rows may have been sent while the comparison was under way; then their own offset stands.
-    if (relay.position.offset === offset) relay.advance({ ...relay.position, offset: decoded });
+    relay.moveOn(offset, decoded);
   }
 
-  async run(signal: AbortSignal): Promise<void> {
-    const stop = () => this.drain();
-    signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) this.#stopping = true;
+  async run(): Promise<void> {
+    let { position, stored, stream } = this.#start;
     try {
-      let position = this.#start.position;
-      let stored = this.#start.stored;
-      let stream = this.#start.stream;
-      for (;;) {
+      while (!this.#stopping) {
         const ended = await this.#carry(position, stored, stream);
         if (ended === 'drained') return;
-        // EVO-1: what came before the change of schema is committed; the next stream has the next shape.
         ({ position, stored } = ended);
         stream++;
       }
+    } catch (error) {
+      // Only what was still being opened ends with this very reason.
+      if (error !== this.#reading.signal.reason) throw error;
     } finally {
-      signal.removeEventListener('abort', stop);
+      this.#picture = false;
     }
   }
 
-  async #carry(
-    position: Position,
-    stored: string | null,
-    stream: number,
-  ): Promise<'drained' | { position: Position; stored: string }> {
+  async #carry(position: Position, stored: string | null, stream: number): Promise<StreamEnd> {
     const { table } = this;
-    const { source } = this.#context;
-    const picture = position.snapshot !== 'done' && 'picture' in position.snapshot;
-    if (picture) {
-      const feed = await source.snapshot(table.name);
-      return this.#withRelay(
-        this.#shapeOf(feed.shape),
-        feed,
-        stored,
-        stream,
-        firstOffset(position, feed.endOffset, table),
-        async (relay) => {
-          table.apply({ kind: 'snapshot-began' });
-          await readPicture(feed, relay, () => this.#stopping);
-          if (this.#stopping) return;
-          relay.advance({ offset: relay.position.offset, snapshot: 'done' });
-          await relay.commitNow();
-          throw new ReassignWanted(`the snapshot of ${table.name} is complete`);
-        },
-      );
+    if (isPicture(position)) {
+      const feed = await this.#source.snapshot(table.name);
+      const start = firstOffset(position, feed.endOffset, table);
+      return this.#withRelay(feed, stored, stream, start, (relay) => this.#readPicture(feed, relay));
     }
-    const feed = await source.changes(table.name, position.offset);
-    const shape = this.#shapeOf(feed.shape);
-    this.#checkShapeIsWanted(feed);
-    return this.#withRelay(shape, feed, stored, stream, position, (relay) => this.#stream(feed, relay));
+    const feed = await this.#source.changes(table.name, position.offset);
+    return this.#withRelay(feed, stored, stream, position, async (relay) => {
+      await this.#stream(feed, relay);
+      return 'drained';
+    });
+  }
+
+  async #readPicture(feed: SnapshotFeed, relay: Relay): Promise<'drained' | 'next-stream'> {
+    const { table } = this;
+    table.apply({ kind: 'snapshot-began' });
+    await readPicture(feed, relay, () => this.#stopping);
+    if (this.#stopping) return 'drained';
+    relay.advance({ offset: relay.position.offset, snapshot: 'done' });
+    await relay.commitNow();
+    this.#picture = false;
+    if (this.#source.assign) throw new ReassignWanted(`the snapshot of ${table.name} is complete`);
+    return 'next-stream';
   }
 
   /** The snapshot, or what is left of it, between the changes; then the changes alone. */
@@ -148,7 +158,6 @@ export class TableTask {
     const cursor = new FeedCursor(feed);
     this.#cursor = cursor;
     this.#passedSeq = 0;
-    if (this.#stopping) cursor.close();
     const pass = async (batch: Batch) => {
       await this.#pass(batch, relay);
       this.#passedSeq = batch.envelope.seq;
@@ -160,7 +169,7 @@ export class TableTask {
       await readChunks({
         table: table.name,
         rowsWanted: table.settings.chunkRows,
-        source: this.#context.source,
+        source: this.#source,
         relay,
         cursor,
         pass,
@@ -172,7 +181,9 @@ export class TableTask {
       table.apply({ kind: 'caught-up-with-snapshot' });
     }
     while (!this.#stopping) {
+      this.#idle = true;
       const batch = await cursor.next();
+      this.#idle = false;
       if (batch === null) {
         if (this.#stopping) return;
         throw new UrutauError('protocol-violation', `the changes of ${table.name} ended by themselves (CHG-1)`, {
@@ -203,18 +214,19 @@ export class TableTask {
   }
 
   async #withRelay(
-    shape: TableShape,
-    feed: { close(): void },
+    feed: Feed,
     stored: string | null,
     stream: number,
-    position: Position,
-    body: (relay: Relay) => Promise<void>,
-  ): Promise<'drained' | { position: Position; stored: string }> {
+    start: Position,
+    body: (relay: Relay) => Promise<'drained' | 'next-stream'>,
+  ): Promise<StreamEnd> {
     const { table } = this;
     const { sink, window, writer, run, sourceIdentity, flush, nowMs } = this.#context;
     let lastStored = stored;
     try {
-      position = await this.#ensure(shape, position);
+      const shape = wantedShape(feed.shape, table.settings, this.#source.assign !== null);
+      if (!isPicture(start)) this.#acceptShape(shape);
+      const position = await this.#ensure(shape, start, stored);
       const relay = new Relay({
         table: table.settings.target,
         sink: sink.open(table.settings.target, stream, shape),
@@ -240,19 +252,21 @@ export class TableTask {
           const { offset } = done.checkpoint;
           if (offset !== null) this.#context.confirm(table.name, offset);
         },
-        failed: () => feed.close(),
+        failed: () => this.#reading.abort(),
       });
       this.#relay = relay;
       try {
         await relay.raise();
-        table.resyncAsked = false;
-        await body(relay);
+        // One that was asked for since then is the next session's.
+        if (this.#start.resync) table.resyncAsked = false;
+        const ended = await body(relay);
         await relay.commitNow();
-        return 'drained';
+        return ended === 'drained' ? ended : { position: relay.position, stored: lastStored! };
       } catch (error) {
-        // A feed that was closed because the relay failed reports the closing; the cause is the relay's.
+        // What was cut short because the relay failed reports the cut; the cause is the relay's.
         if (relay.failure) throw relay.failure;
-        if (error instanceof UrutauError && error.code === 'schema-changed') {
+        if (error instanceof UrutauError && error.code === 'schema-changed' && error.context.offset !== undefined) {
+          // EVO-2: what came before the change of schema is committed; the next stream has the next shape.
           await relay.commitNow();
           return { position: relay.position, stored: lastStored! };
         }
@@ -265,18 +279,19 @@ export class TableTask {
         relay.close();
         this.#relay = null;
         this.#cursor = null;
+        this.#idle = false;
       }
     } finally {
       feed.close();
     }
   }
 
-  /** ENS: makes the target ready; refuses one that holds rows which no checkpoint explains. */
-  async #ensure(shape: TableShape, position: Position): Promise<Position> {
-    const { sink, source, writer } = this.#context;
+  /** Makes the target ready; refuses one that holds rows which no checkpoint explains. */
+  async #ensure(shape: TableShape, position: Position, stored: string | null): Promise<Position> {
+    const { sink, writer } = this.#context;
     const { settings } = this.table;
     if (sink.ensure === null) return withoutTruncate(position);
-    const { empty } = await sink.ensure({
+    const request: EnsureRequest = {
       table: settings.target,
       writer,
       schema: Buffer.from(encodeSchema(rowSchema(shape))).toString('base64'),
@@ -285,42 +300,17 @@ export class TableTask {
       createIfNotExists: settings.createIfNotExists,
       evolve: false,
       check: false,
-      options: { source: source.name, onDelete: settings.onDelete },
-    });
+      options: { source: this.#source.name, onDelete: settings.onDelete },
+    };
+    const { empty } = await sink.ensure(request, this.#reading.signal);
     if (empty) return withoutTruncate(position);
-    if (this.#start.fresh && !this.table.resyncAsked) throw notEmpty(settings.target);
+    if (stored === null && !this.#start.resync) throw notEmpty(settings.target);
     return position;
   }
 
-  /** The key that the pipeline file names wins over the source's own. */
-  #shapeOf(shape: TableShape): TableShape {
-    const { settings } = this.table;
-    const primaryKey = settings.primaryKey ? [...settings.primaryKey] : shape.primaryKey;
-    const names = new Set(shape.fields.map(({ name }) => name));
-    const missing = primaryKey.filter((name) => !names.has(name));
-    if (missing.length > 0) {
-      throw new UrutauError(
-        'schema-unsupported',
-        `${settings.source} has no column ${missing.join(', ')} for its key`,
-        {
-          table: settings.source,
-          remedy: `Name columns of the table in primaryKey: it has ${[...names].join(', ')}.`,
-        },
-      );
-    }
-    if (settings.writeMode === 'upsert' && primaryKey.length === 0) {
-      throw new UrutauError('precondition-failed', `${settings.source} has no key, which upsert needs`, {
-        table: settings.source,
-        remedy: 'Give the table a primary key, name its key columns in primaryKey, or use writeMode: append.',
-      });
-    }
-    if (settings.writeMode !== 'upsert' && this.#context.source.assign) requireFullImage(shape, settings.source);
-    return { ...shape, primaryKey };
-  }
-
-  #checkShapeIsWanted({ shape }: ChangesFeed): void {
+  /** `schemaChange: pause`: only a shape that is known, or that a person resumed the table for, is written. */
+  #acceptShape({ schemaId }: TableShape): void {
     const { acceptedShapes } = this.#start;
-    const { schemaId } = shape;
     if (schemaId === undefined || acceptedShapes.has(schemaId)) return;
     if (acceptedShapes.size === 0 || this.table.acceptNextShape) {
       acceptedShapes.add(schemaId);
@@ -336,28 +326,11 @@ export class TableTask {
   }
 }
 
-/**
- * A value that the log leaves out is looked up where there is no full before-image (UNCH-3). In upsert a later change
- * mends what the look-up found too new; in append that row would stay wrong.
- */
-function requireFullImage({ fields, before, primaryKey }: TableShape, table: string): void {
-  const large = fields.filter(({ name, type }) => !primaryKey.includes(name) && LARGE.has(kindOf(type)));
-  if (before === 'full' || large.length === 0) return;
-  const names = large.map(({ name }) => name).join(', ');
-  throw new UrutauError(
-    'precondition-failed',
-    `${table} is written in append, and its changes may leave out the values of ${names}, which no look-up can give as they were then`,
-    {
-      table,
-      remedy: `Make its changes hold the whole row before (ALTER TABLE ${table} REPLICA IDENTITY FULL), or use writeMode: upsert.`,
-    },
-  );
+function isPicture({ snapshot }: Position): boolean {
+  return snapshot !== 'done' && 'picture' in snapshot;
 }
 
-/** Kinds whose values a source may keep out of line. */
-const LARGE: ReadonlySet<string> = new Set(['string', 'binary', 'json']);
-
-/** HOST-6: for a base source the first endOffset stays the start, also when its snapshot had to be repeated. */
+/** HOST-10: for a base source the first endOffset stays the start, also when its snapshot had to be repeated. */
 function firstOffset({ offset, snapshot }: Position, endOffset: string, { settings }: Table): Position {
   return { offset: settings.writeMode === 'upsert' ? (offset ?? endOffset) : endOffset, snapshot };
 }
@@ -392,5 +365,3 @@ function truncated(table: string): UrutauError {
       'Set onTruncate: apply or ignore in the pipeline file, restart the host, and run `urutau-host table resume`.',
   });
 }
-
-export type { Checkpoint };

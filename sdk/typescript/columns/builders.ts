@@ -350,8 +350,8 @@ export class BytesBuilder extends ColumnBuilder {
   append(source: Uint8Array, offset: number, length: number): void {
     const end = this.#used + length;
     this.#reserve(end);
-    if (length < 32) {
-      // A loop beats the call of `set` for the short values that most columns hold.
+    if (length < 96) {
+      // A loop beats a view and the call of `set` for the short values that most columns hold.
       const bytes = this.#bytes;
       for (let i = 0, to = this.#used; i < length; i++) bytes[to++] = source[offset + i]!;
     } else {

@@ -42,7 +42,7 @@ const WINDOW_BYTES = 8 * 1024 * 1024;
 export interface FlightServer {
   /** Address as grpc-js takes it: `unix:/path` or `127.0.0.1:0`. Resolves with the port (TCP) once it accepts. */
   listen(address: string): Promise<number>;
-  /** EXIT-2: refuses new calls. Resolves when those in flight have ended, which endless streams never do. */
+  /** EXIT-3: refuses new calls. Resolves when those in flight have ended, which endless streams never do. */
   close(): Promise<void>;
 }
 
@@ -238,7 +238,7 @@ function unauthenticated(): UrutauError {
 }
 
 function notServed(what: string): NotServed {
-  return new NotServed('protocol-violation', `${what} is not served by this driver (RPC-4)`);
+  return new NotServed('protocol-violation', `${what} is not served by this driver (RPC-1)`);
 }
 
 /** grpc-js ends a call with the error's status when it is emitted; after `destroy` it would send no status at all. */

@@ -1,7 +1,7 @@
 import { Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { asUrutauError, ERRORS, type ErrorContext, type Failure, UrutauError } from '@urutau/contract';
 
-/** A call that is not of this driver's role: UNIMPLEMENTED, as for any call that a server does not know (RPC-4). */
+/** A call that is not of this driver's role: UNIMPLEMENTED, as for any call that a server does not know (RPC-1). */
 export class NotServed extends UrutauError {}
 
 /**

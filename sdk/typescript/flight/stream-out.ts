@@ -23,6 +23,7 @@ const WRITES_IN_FLIGHT_MAX = 2;
 export async function streamOut(call: Call, read: Read, kind: 'rows' | 'changes'): Promise<void> {
   const closed = new AbortController();
   call.on('cancelled', () => closed.abort());
+  if (call.cancelled) closed.abort();
   const out = new BoundedWriter(call, closed.signal);
   const schema = kind === 'rows' ? rowSchema(read.shape) : changeSchema(read.shape);
   await out.write(encodeFlightData({ dataHeader: encodeSchemaHeader(schema), body: [] }));

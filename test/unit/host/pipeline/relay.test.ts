@@ -179,3 +179,21 @@ test('a stream that breaks fails the table once and frees the window', async () 
   relay.close();
   expect(window.bytes).toBe(0);
 });
+
+test('an idle table moves on by what the source says, but not under a batch that waits for room', async () => {
+  const sink = new KeptSink();
+  sink.answersAtOnce = false;
+  const { relay } = relayOf(sink);
+  relay.moveOn('AA==', 'AQ==');
+  expect(relay.position.offset).toBe('AQ==');
+  await relay.send(batch(1, 300), at('Ag=='));
+
+  const waiting = relay.send(batch(1, 300), at('Aw=='));
+  relay.moveOn('Ag==', 'BA==');
+  expect(relay.position.offset).toBe('Ag==');
+  sink.commits[0]!.answer();
+  await waiting;
+  relay.moveOn('Ag==', 'BA==');
+
+  expect(relay.position.offset).toBe('Aw==');
+});
