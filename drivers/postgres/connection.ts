@@ -50,7 +50,9 @@ export function pgConfig({ uri, postgres }: ConnectionOptions): pg.ClientConfig 
     ...address,
     application_name: applicationName ?? 'urutau',
     connectionTimeoutMillis: 1000 * Number(connectTimeout ?? 10),
+    // The system's own delay is two hours, for which a peer that is gone without a word would look idle.
     keepAlive: true,
+    keepAliveInitialDelayMillis: 30_000,
     client_encoding: 'UTF8',
     options: [options, ...settingOptions({ ...settings, ...SESSION_SETTINGS })].filter(Boolean).join(' '),
   };
@@ -111,6 +113,8 @@ const SESSION_SETTINGS: Record<string, string> = {
   statement_timeout: '0',
   lock_timeout: '0',
   idle_in_transaction_session_timeout: '0',
+  // Rows that a policy hides are an error and not missing.
+  row_security: 'off',
 };
 
 type Address = Pick<pg.ClientConfig, 'host' | 'port' | 'database' | 'user' | 'password' | 'ssl'> & {

@@ -1,7 +1,8 @@
-import type { ChangeBatch, Column } from '@urutau/sdk';
+import { type ChangeBatch, type Column, isNull } from '@urutau/sdk';
 import { appendColumns } from './append-columns.ts';
 import { appendRows, type TupleRows, upsertRows } from './change-rows.ts';
 import type { Selection } from './field-encoder.ts';
+import { RefusedValue } from './refused-value.ts';
 import type { TablePlan } from './table-plan.ts';
 import { type TupleField, tupleMessage } from './tuple-message.ts';
 
@@ -43,7 +44,24 @@ function tuplesOf({ mode, key }: TablePlan, batch: ChangeBatch, from: number, to
 
 /** A delete carries its key alone: what else stands in its before-image is of no use, and NOT NULL does not matter. */
 function upsertFields({ columns, key }: TablePlan, batch: ChangeBatch, { after, before }: TupleRows): TupleField[] {
+  for (const position of key) {
+    refuseNull(batch.after[position]!, after);
+    if (before.length > 0) refuseNull(batch.before![position]!, before);
+  }
   return columns.map(({ form }, index) => rowField(form, batch, index, after, before, key.includes(index)));
+}
+
+/** NULL is like no other NULL: a delete would find no row, and an upsert never the same one again. */
+function refuseNull(column: Column, { rows, length }: Selection): void {
+  if (column.validity === null) return;
+  for (let i = 0; i < length; i++) {
+    if (!isNull(column, rows[i]!)) continue;
+    throw new RefusedValue(
+      column.field.name,
+      rows[i]!,
+      'the key is NULL, or the source does not send it with the old row',
+    );
+  }
 }
 
 function appendFields(

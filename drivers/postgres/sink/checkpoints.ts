@@ -1,5 +1,6 @@
-import { UrutauError } from '@urutau/sdk';
+import { type Failure, UrutauError } from '@urutau/sdk';
 import type pg from 'pg';
+import { quoteIdent } from '../connection.ts';
 
 /*
  * One row for each writer and target. The row moves in the transaction of the rows that it speaks of, so that what it
@@ -7,7 +8,6 @@ import type pg from 'pg';
  */
 
 const CREATE_SQL = `
-  create schema if not exists urutau;
   create table if not exists urutau.checkpoints (
     writer text not null,
     target text not null,
@@ -30,12 +30,42 @@ const READ_SQL = `select target, checkpoint from urutau.checkpoints where writer
 export async function createCheckpointTable(client: pg.ClientBase): Promise<void> {
   if (await hasCheckpointTable(client)) return;
   try {
+    // Even IF NOT EXISTS asks for the right to create schemas, which whoever was given this one need not have.
+    if (!(await hasSchema(client, 'urutau'))) await client.query('create schema if not exists urutau');
     await client.query(CREATE_SQL);
   } catch (error) {
     // IF NOT EXISTS does not keep two creators from meeting in the catalog; the other one's table is as good.
     if (!(await hasCheckpointTable(client))) throw error;
   }
 }
+
+/** Why this user could not keep checkpoints here. */
+export async function checkpointFailures(client: pg.ClientBase): Promise<Failure[]> {
+  const { rows } = await client.query(RIGHTS_SQL);
+  const [{ user, database, inSchema, onTable, inDatabase }] = rows;
+  if (onTable ?? inSchema ?? inDatabase) return [];
+  const grant =
+    inSchema === null
+      ? `CREATE ON DATABASE ${quoteIdent(database)}`
+      : onTable === null
+        ? 'USAGE, CREATE ON SCHEMA urutau'
+        : 'SELECT, INSERT, UPDATE, DELETE ON urutau.checkpoints';
+  return [
+    {
+      problem: 'the user may not keep positions in urutau.checkpoints',
+      remedy: `Run GRANT ${grant} TO ${quoteIdent(user)}.`,
+    },
+  ];
+}
+
+const RIGHTS_SQL = `
+  select current_user as user, current_database() as database, has_database_privilege(current_database(), 'CREATE') as "inDatabase",
+         has_schema_privilege(n.oid, 'USAGE') and has_schema_privilege(n.oid, 'CREATE') as "inSchema",
+         case when c.oid is not null then has_schema_privilege(n.oid, 'USAGE') and has_table_privilege(c.oid, 'SELECT')
+           and has_table_privilege(c.oid, 'INSERT') and has_table_privilege(c.oid, 'UPDATE') end as "onTable"
+    from (select) one
+    left join pg_namespace n on n.nspname = 'urutau'
+    left join pg_class c on c.relnamespace = n.oid and c.relname = 'checkpoints'`;
 
 /** The texts by target. A table that is not there holds none; any other failure is an error, never none (CMT-2). */
 export async function readCheckpoints(
@@ -57,7 +87,7 @@ export interface Move {
 }
 
 /**
- * Moves the checkpoint inside the caller's transaction, or throws `fenced` with the stored one (CMT-17). Both statements
+ * Moves the checkpoint inside the caller's transaction, or throws `fenced` with the stored one (CMT-7). Both statements
  * wait for a transaction that moves the same row and then see its outcome, so that of two only one succeeds.
  */
 export async function moveCheckpoint(client: pg.ClientBase, table: string, move: Move): Promise<void> {
@@ -105,6 +135,11 @@ export async function removeCheckpoints(client: pg.ClientBase, writer: string, t
     await client.query('rollback').catch(() => {});
     throw error;
   }
+}
+
+export async function hasSchema(client: pg.ClientBase, schema: string): Promise<boolean> {
+  const { rows } = await client.query('select exists (select from pg_namespace where nspname = $1) as there', [schema]);
+  return rows[0].there;
 }
 
 async function hasCheckpointTable(client: pg.ClientBase): Promise<boolean> {

@@ -36,8 +36,11 @@ export function targetName(name: string, { namespace, tablePrefix }: Naming): Ta
 
 export type Naming = Pick<SinkConfig, 'namespace' | 'tablePrefix'>;
 
-/** Merges need memory to order a commit's keys, and the staged rows should stay in it. */
-const SESSION_OPTIONS = '-c work_mem=32MB -c temp_buffers=32MB';
+/**
+ * Merges need memory to order a commit's keys, and the staged rows should stay in it. A commit that is answered must be
+ * durable: the source lets go of its log then.
+ */
+const SESSION_OPTIONS = '-c work_mem=32MB -c temp_buffers=32MB -c synchronous_commit=on';
 
 export function clientConfig({ uri, tls }: SinkConfig): pg.ClientConfig {
   const config = pgConfig({ uri: tls === undefined ? uri : withTls(uri, tls) });

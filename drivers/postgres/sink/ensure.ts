@@ -11,6 +11,7 @@ import type { Field } from 'apache-arrow';
 import type pg from 'pg';
 import { quoteIdent } from '../connection.ts';
 import { APPEND_COLUMNS, OLD_PREFIX } from './append-columns.ts';
+import { checkpointFailures, hasSchema } from './checkpoints.ts';
 import { columnPlan, kindOfField, sourceTypeOf, typeForKind } from './column-plan.ts';
 import type { TargetName } from './config.ts';
 import { targetSql } from './merge.ts';
@@ -39,10 +40,13 @@ export async function ensureTarget(
   } else {
     failures.push(...existingFailures(existing, target, mode, request, shape, wanted));
   }
+  failures.push(...(await checkpointFailures(client)));
   if (failures.length > 0) throw preconditionFailed(request.table, target, failures);
 
   const statements =
-    existing === null ? createStatements(target, mode, shape, wanted) : addStatements(existing, target, wanted);
+    existing === null
+      ? await createStatements(client, target, mode, shape, wanted)
+      : addStatements(existing, target, wanted);
   if (!request.check) await runAll(client, statements);
   const isThere = existing !== null || !request.check;
   return {
@@ -256,6 +260,12 @@ function columnFailures(
       remedy: `${alter} ALTER COLUMN ${column} TYPE ${type}; or cast the column in the pipeline file.`,
     });
   }
+  if (isKey && mode.kind === 'upsert' && there.type === 'citext' && field && sourceTypeOf(field) !== there.formatted) {
+    failures.push({
+      problem: `key column ${name} is citext, for which keys that differ in case only are the same`,
+      remedy: `${alter} ALTER COLUMN ${column} TYPE ${type}.`,
+    });
+  }
   if (there.notNull && mode.kind === 'append' && (field === null || !isKey || name.startsWith(OLD_PREFIX))) {
     failures.push({
       problem: `column ${name} forbids NULL, and in append a change may lack it`,
@@ -270,16 +280,22 @@ function hasUniqueKey({ uniqueKeys }: Target, key: readonly string[]): boolean {
 }
 
 /** NOT NULL on the key alone: what the source forbids it forbids there, and a delete brings nothing but the key. */
-function createStatements(
+async function createStatements(
+  client: pg.ClientBase,
   target: TargetName,
   mode: Mode,
   { primaryKey }: TableShape,
   wanted: readonly WantedColumn[],
-): Statement[] {
+): Promise<Statement[]> {
   const columns = wanted.map(({ name, type }) => `${quoteIdent(name)} ${type}`);
   const key = mode.kind === 'upsert' ? [`primary key (${primaryKey.map(quoteIdent).join(', ')})`] : [];
+  const schema = {
+    sql: `create schema if not exists ${quoteIdent(target.schema)}`,
+    says: `create schema ${target.schema}`,
+  };
   return [
-    { sql: `create schema if not exists ${quoteIdent(target.schema)}`, says: `create schema ${target.schema}` },
+    // Even IF NOT EXISTS asks for the right to create schemas.
+    ...((await hasSchema(client, target.schema)) ? [] : [schema]),
     {
       sql: `create table ${targetSql({ target })} (${[...columns, ...key].join(', ')})`,
       says: `create table ${target.full}`,

@@ -131,7 +131,7 @@ function reasonOf({ code }: pg.DatabaseError): string {
     case '23503':
       return 'the row that a foreign key names is missing';
     case '23505':
-      return 'another row holds the same value of a unique constraint';
+      return 'another row holds the same value of a unique constraint; where rows exchange values it must be DEFERRABLE INITIALLY DEFERRED';
     case '23514':
       return 'a check constraint fails';
     default:

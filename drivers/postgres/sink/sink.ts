@@ -97,7 +97,8 @@ export class PostgresSink implements SinkDriver {
     await this.#prepareCheckpoints();
     const writer = this.#writers.get(request.table);
     if (writer !== undefined && writer.stream === request.stream) await writer.commit(request);
-    else await this.#moveCheckpointAlone(request);
+    else if (request.through === 0) await this.#moveCheckpointAlone(request);
+    else throw streamLost(request);
   }
 
   /** For a host that keeps positions itself: its streams carry no number, and their rows become durable here. */
@@ -124,7 +125,7 @@ export class PostgresSink implements SinkDriver {
     await Promise.all([this.#pool.close(), this.#control.close()]);
   }
 
-  /** A stream number is raised before the stream is opened, and an idle table moves its position (CMT-4, CMT-16). */
+  /** A stream number is raised before the stream is opened, and an idle table moves its position (CMT-12, CMT-6). */
   async #moveCheckpointAlone({ writer, table, stream, checkpoint, previous }: CommitRequest): Promise<void> {
     const target = this.#nameOf(table).full;
     await this.#ask((client) => moveCheckpoint(client, table, { writer, target, stream, checkpoint, previous }));
@@ -147,6 +148,15 @@ export class PostgresSink implements SinkDriver {
   #nameOf(table: string): TargetName {
     return targetName(table, this.#config);
   }
+}
+
+/** The rows up to `through` are nowhere, so the checkpoint that speaks of them must not be stored. */
+function streamLost({ table, stream, through }: CommitRequest): UrutauError {
+  return new UrutauError('stream-lost', `write stream ${stream} of ${table} is not open; batch ${through} is lost`, {
+    table,
+    stream,
+    seq: through,
+  });
 }
 
 /** Without `ensure` the target itself tells: only an append table has the columns that describe a change. */

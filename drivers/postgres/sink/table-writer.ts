@@ -50,7 +50,7 @@ export class PostgresTableWriter implements TableWriter {
       throw await this.#fail(error, batch);
     }
     if (this.#isLastOpen) this.#segments.at(-1)!.seqLast = envelope.seq;
-    // Events are cuts (CMT-8).
+    // Events are cuts (CMT-15).
     if (envelope.cut || envelope.event) this.#isLastOpen = false;
   }
 
@@ -265,7 +265,7 @@ async function runMerge(client: pg.Client, plan: TablePlan, content: MergeConten
   }
 }
 
-/** When the answer is lost the outcome is unknown: the caller reads the checkpoint back (CMT-18). */
+/** When the answer is lost the outcome is unknown: the caller reads the checkpoint back (CMT-10). */
 async function commitTransaction(client: pg.Client, { table, target }: TablePlan): Promise<void> {
   const { command } = await client.query('commit');
   if (command !== 'COMMIT') {

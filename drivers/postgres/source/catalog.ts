@@ -21,11 +21,16 @@ export interface CatalogTable {
   /** Of the planner; null when never analyzed. */
   estimatedRows: number | null;
   canSelect: boolean;
+  /** Row-level security applies to the user. */
+  hidesRows: boolean;
   /** The user owns the table, which a publication asks for. */
   owns: boolean;
   /** All columns but generated ones, which are not in the log. */
   columns: ColumnFacts[];
-  /** The columns that identify a row, in the order of their index: the replica identity's, else the primary key's. */
+  /**
+   * The columns that identify a row, in the order of their index: the replica identity's, else the primary key's. A
+   * deferrable key is none: two rows may hold the same one between two changes, and the log does not name rows by it.
+   */
   key: string[];
 }
 
@@ -80,6 +85,12 @@ export async function loadKey(query: Query, oid: number): Promise<string[]> {
   return JSON.parse(rows[0]?.[0] ?? '[]');
 }
 
+/** The table that a partition belongs to in the end, by their oids; null for what is none. */
+export async function loadRoot(query: Query, oid: number): Promise<number | null> {
+  const [row] = await query(`SELECT pg_partition_root(${oid}::oid)::oid`);
+  return row?.[0] ? Number(row[0]) : null;
+}
+
 /** Which tables still have the name that they were assigned under. */
 export async function presentTables(query: Query, oids: readonly number[]): Promise<Map<number, string>> {
   const rows = await query(`
@@ -132,7 +143,7 @@ const KEY = `(
   SELECT json_agg(a.attname ORDER BY k.n)
   FROM pg_index i, unnest(i.indkey) WITH ORDINALITY k(attnum, n), pg_attribute a
   WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
-    AND k.n <= i.indnkeyatts AND a.attrelid = c.oid AND a.attnum = k.attnum)`;
+    AND i.indimmediate AND i.indisvalid AND k.n <= i.indnkeyatts AND a.attrelid = c.oid AND a.attnum = k.attnum)`;
 
 const TABLE_FIELDS = `
   'oid', c.oid::int8, 'kind', c.relkind, 'partition', c.relispartition, 'persistence', c.relpersistence,
@@ -141,5 +152,6 @@ const TABLE_FIELDS = `
       SELECT sum(l.reltuples) FROM pg_partition_tree(c.oid) p JOIN pg_class l ON l.oid = p.relid
       WHERE p.isleaf AND l.reltuples >= 0) WHEN c.reltuples >= 0 THEN c.reltuples END,
   'canSelect', has_schema_privilege(c.relnamespace, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
+  'hidesRows', row_security_active(c.oid),
   'owns', pg_has_role(c.relowner, 'USAGE'),
   'columns', ${COLUMNS}, 'key', ${KEY}`;

@@ -1,13 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { builderFor, type EncodedBatch, encodeColumns, type SourceBatch } from '@urutau/sdk';
+import { builderFor, type EncodedBatch, encodeColumns, type SourceBatch, UrutauError } from '@urutau/sdk';
 import pg from 'pg';
 import { quoteIdent, quoteName } from '../connection.ts';
 import { parseLsn } from '../lsn.ts';
 import { encodeOffsetBase64 } from '../offset.ts';
 import { BatchPipe } from './batch-pipe.ts';
+import { storageOf } from './page-range.ts';
 import type { RowShape } from './row-shape.ts';
 import type { SideConnections } from './side-connections.ts';
 import { PLUGIN } from './slot.ts';
+import { loadLeaves } from './storage.ts';
 import { copyRows, type RowTarget } from './table-rows.ts';
 import { Wire } from './wire.ts';
 
@@ -44,19 +46,29 @@ export interface SnapshotOptions {
   partitioned: boolean;
   rowShape: RowShape;
   snapshot: ExportedSnapshot;
+  /** As it was before the picture was taken. */
+  storage: string;
   side: SideConnections;
 }
 
 /** All rows of a table as they are in the picture. */
 export async function* readSnapshot(options: SnapshotOptions, signal: AbortSignal): AsyncGenerator<SourceBatch, void> {
-  const { table, partitioned, rowShape, snapshot, side } = options;
+  const { table, partitioned, rowShape, snapshot, storage, side } = options;
   const wire = await side.begin();
   const abort = (): void => void wire.close();
   signal.addEventListener('abort', abort);
   try {
     await wire.query(
-      `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT ${pg.escapeLiteral(snapshot.name)}`,
+      `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT ${pg.escapeLiteral(snapshot.name)};
+        LOCK TABLE ${quoteName(table)} IN ACCESS SHARE MODE`,
     );
+    // An older picture sees nothing of a table that was rewritten since.
+    if (storageOf(await loadLeaves((sql) => wire.query(sql), table)) !== storage) {
+      throw new UrutauError('source-unavailable', `${table}: it was rewritten while its snapshot began`, {
+        table,
+        remedy: 'The host begins the snapshot again by itself.',
+      });
+    }
     const pipe = new BatchPipe<EncodedBatch>({ waitingMax: 2, flow: wire });
     const target = rowBatchesInto(pipe, rowShape);
     copyRows({ wire, table, rowShape, from: `${partitioned ? '' : 'ONLY '}${quoteName(table)}`, target }).then(

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { asPgError } from '../connection.ts';
 import type { Lsn } from '../lsn.ts';
 import type { Offset } from '../offset.ts';
-import { columnFactsOf, loadKey, presentTables, type Query } from './catalog.ts';
+import { columnFactsOf, loadKey, loadRoot, presentTables, type Query } from './catalog.ts';
 import type { Clock } from './clock.ts';
 import { PgoutputDecoder, type RelationMessage } from './pgoutput.ts';
 import type { ReadView } from './read-view.ts';
@@ -15,6 +15,7 @@ import { TableOutlet } from './table-outlet.ts';
 export interface ReadTable {
   table: string;
   oid: number;
+  partitioned: boolean;
   start: Offset;
   rowShape: RowShape;
 }
@@ -95,7 +96,7 @@ export class LogReader {
       const outlet = new TableOutlet({
         feed,
         now: clock.now,
-        lookUp: { query, readView, sleep: clock.sleep },
+        lookUp: { ...table, query, readView, sleep: clock.sleep },
         moreIsComing: ({ pendingSince }) => !this.#mustNotWait(pendingSince),
         onTaken: () => this.#goOnWhenRoom(),
       });
@@ -179,23 +180,41 @@ export class LogReader {
   /** The server sends it before a table's first change, and again after each change of its shape. */
   #relation(message: RelationMessage): void {
     const feed = this.#byOid.get(message.oid)?.feed;
-    if (!feed || feed.ended) return;
     const name = `${message.schema}.${message.name}`;
+    if (!feed) {
+      // The server names a partition too when it sends a change of it as one of the whole table.
+      if (this.#options.tables.some(({ partitioned }) => partitioned)) this.#checkPartition(message);
+      return;
+    }
+    if (feed.ended) return;
+    // Under FULL the message does not tell the key, which may be another one.
+    const full = message.replicaIdentity === 'full';
     if (name !== feed.table) feed.end(goneAs(feed.table, `it was renamed to ${name}`));
-    else if (signatureOfRelation(message) !== feed.rowShape.signature) this.#reshape(feed, message);
+    else if (full || signatureOfRelation(message) !== feed.rowShape.signature) this.#reshape(feed, message);
+  }
+
+  /** Each partition has its own replica identity, and one may come after the start: its before-images would lack values. */
+  #checkPartition(message: RelationMessage): void {
+    this.#stream.hold('shape');
+    loadRoot(this.#options.query, message.oid)
+      .then((root) => {
+        const feed = root === null ? undefined : this.#byOid.get(root)?.feed;
+        if (feed && !hasIdentityOf(feed.rowShape, message)) feed.end(otherIdentity(feed.table, message));
+        this.#stream.release('shape');
+      })
+      .catch((error: unknown) => this.#fail(asPgError(error, 'source')));
   }
 
   /** The message holds types by their oid only; nothing more is read until the catalog has told what they are. */
   #reshape(feed: TableFeed, message: RelationMessage): void {
     const { query } = this.#options;
     this.#stream.hold('shape');
-    Promise.all([columnFactsOf(query, message.oid, message.columns), loadKey(query, message.oid)]).then(
-      ([facts, key]) => {
+    Promise.all([columnFactsOf(query, message.oid, message.columns), loadKey(query, message.oid)])
+      .then(([facts, key]) => {
         this.#attemptReshape(feed, message, facts, key);
         this.#stream.release('shape');
-      },
-      (error) => this.#fail(asPgError(error, 'source')),
-    );
+      })
+      .catch((error: unknown) => this.#fail(asPgError(error, 'source')));
   }
 
   #attemptReshape(
@@ -210,7 +229,8 @@ export class LogReader {
       return;
     }
     try {
-      feed.reshape(shapeOfRelation(message, facts, key));
+      const rowShape = shapeOfRelation(message, facts, key);
+      if (rowShape.shape.schemaId !== feed.rowShape.shape.schemaId) feed.reshape(rowShape);
     } catch (error) {
       if (!(error instanceof UrutauError)) throw error;
       const { code, remedy, context } = error;
@@ -359,6 +379,24 @@ function lapsedError(table: string): UrutauError {
     `changes of ${table} were not read for ${LIMIT.queueKeptMs / 1000} s and are no longer kept`,
     {
       table,
+    },
+  );
+}
+
+function hasIdentityOf({ shape }: RowShape, { replicaIdentity, columns }: RelationMessage): boolean {
+  if (replicaIdentity === 'full' || shape.before === 'full')
+    return (replicaIdentity === 'full') === (shape.before === 'full');
+  const flagged = columns.filter(({ key }) => key).map(({ name }) => name);
+  return flagged.length === shape.primaryKey.length && flagged.every((name) => shape.primaryKey.includes(name));
+}
+
+function otherIdentity(table: string, { schema, name }: RelationMessage): UrutauError {
+  return new UrutauError(
+    'precondition-failed',
+    `${table}: its partition ${schema}.${name} has another replica identity than the table`,
+    {
+      table,
+      remedy: `Run ALTER TABLE ${schema}.${name} REPLICA IDENTITY as for ${table}, then resync the table.`,
     },
   );
 }

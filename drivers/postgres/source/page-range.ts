@@ -42,7 +42,10 @@ export function divide(leaves: readonly Leaf[], count: number): PageRange[] {
   const storage = storageOf(leaves);
   const pages = leaves.reduce((sum, leaf) => sum + leaf.pages, 0);
   const ranges = Math.max(1, Math.min(count, RANGES_MAX, Math.floor(pages / RANGE_PAGES_MIN)));
-  const bounds = Array.from({ length: ranges }, (_, i) => positionOf(leaves, Math.floor((pages * i) / ranges)));
+  // The first begins at the first page, also of a leaf that has none yet.
+  const bounds = Array.from({ length: ranges }, (_, i) =>
+    i === 0 ? { leaf: 0, page: 0 } : positionOf(leaves, Math.floor((pages * i) / ranges)),
+  );
   return bounds.map((from, i) => ({ storage, from, to: bounds[i + 1] ?? null }));
 }
 

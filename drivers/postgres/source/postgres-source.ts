@@ -237,7 +237,9 @@ export class PostgresSource implements SourceDriver {
       slotName,
       publicationName,
       confirmed: slot!.confirmed!,
-      tables: read.map(({ table, catalog, start, rowShape }) => ({ table, oid: catalog.oid, start, rowShape })),
+      tables: read.map(({ table, catalog, start, rowShape }) => {
+        return { table, oid: catalog.oid, partitioned: catalog.kind === 'p', start, rowShape };
+      }),
       readView: this.#readView,
       clock: this.#clock,
       log: this.#log,
@@ -320,6 +322,7 @@ export class PostgresSource implements SourceDriver {
   async #readSnapshot(table: string): Promise<Read> {
     const catalog = await this.#catalogOf(table);
     const rowShape: RowShape = shapeOfTable(catalog);
+    const storage = storageOf(await loadLeaves(this.#side.query, table));
     const snapshot = await exportSnapshot(this.#connection);
     const stopWaiting = this.#clock.after(SNAPSHOT_KEPT_MS, () => void end());
     const end = async (): Promise<void> => {
@@ -333,6 +336,7 @@ export class PostgresSource implements SourceDriver {
       partitioned: catalog.kind === 'p',
       rowShape,
       snapshot: { ...snapshot, close: end },
+      storage,
       side: this.#side,
     };
     return {

@@ -61,8 +61,10 @@ export interface WantedTable {
 export interface LeafFacts {
   table: string;
   kind: string;
+  persistence: string;
   replicaIdentity: string;
   canSelect: boolean;
+  hidesRows: boolean;
 }
 
 /** Pure: everything that is wrong, at once. */
@@ -144,13 +146,17 @@ function slotFailures({ slot, slotName, server, ownPids, tables }: PreflightInpu
       ...tables.filter(({ from }) => from).map(({ table }) => lost(table, `the log after its position is gone`)),
     );
   }
-  if (slot.activePid !== null && !ownPids.has(slot.activePid)) {
+  if (isInUse(slot, ownPids)) {
     const remedy = 'Stop the other host or tool that reads this slot, or give this pipeline a slotName of its own.';
     failures.push(
       failure(`replication slot ${slotName} is in use by another process (server process ${slot.activePid})`, remedy),
     );
   }
   return failures;
+}
+
+function isInUse(slot: PreflightInput['slot'], ownPids: PreflightInput['ownPids']): boolean {
+  return slot !== null && slot.activePid !== null && !ownPids.has(slot.activePid);
 }
 
 function publicationFailures(input: PreflightInput): Failure[] {
@@ -182,6 +188,11 @@ function publicationFailures(input: PreflightInput): Failure[] {
 
 function tableFailures(wanted: WantedTable, input: PreflightInput): Failure[] {
   const { table, catalog } = wanted;
+  if (!table.includes('.')) {
+    return [
+      failure(`table ${table} is named without its schema`, `Name it as schema.table, such as public.${table}.`, table),
+    ];
+  }
   if (catalog === null) {
     const remedy = `Check the name (schema.table), and that user ${input.server.user} has USAGE on the schema.`;
     return [failure(`table ${table} does not exist`, remedy, table), ...positionFailures(wanted, input)];
@@ -197,7 +208,7 @@ function tableFailures(wanted: WantedTable, input: PreflightInput): Failure[] {
 }
 
 function storageFailures(
-  { table, kind, partition, persistence, canSelect }: CatalogTable,
+  { table, kind, partition, persistence, canSelect, hidesRows }: CatalogTable,
   { server }: PreflightInput,
 ): Failure[] {
   const failures: Failure[] = [];
@@ -225,7 +236,13 @@ function storageFailures(
       ),
     );
   }
+  if (hidesRows) failures.push(hidden(table, table, server));
   return failures;
+}
+
+function hidden(relation: string, table: string, { user }: ServerFacts): Failure {
+  const problem = `row-level security may hide rows of ${relation} from user ${user}`;
+  return failure(problem, `Run ALTER ROLE ${user} BYPASSRLS as a superuser, or connect as the table's owner.`, table);
 }
 
 const KINDS: Record<string, string> = {
@@ -239,19 +256,13 @@ const KINDS: Record<string, string> = {
 function publishedFailures({ table, owns }: CatalogTable, input: PreflightInput): Failure[] {
   const { publication, publicationName: name, server } = input;
   const published = publication?.tables.find((entry) => entry.table === table);
-  if (publication && !publication.ours) {
-    if (!published)
-      return [
-        failure(
-          `publication ${name} lacks ${table}`,
-          `Run ALTER PUBLICATION ${name} ADD TABLE ${table} as its owner.`,
-          table,
-        ),
-      ];
+  if (published?.partial) {
     const remedy = `Publish the whole table: run ALTER PUBLICATION ${name} SET TABLE … with neither a column list nor a row filter for it.`;
-    return published.partial
-      ? [failure(`publication ${name} leaves out rows or columns of ${table}`, remedy, table)]
-      : [];
+    return [failure(`publication ${name} filters rows or columns of ${table}`, remedy, table)];
+  }
+  if (publication && !publication.ours) {
+    const remedy = `Run ALTER PUBLICATION ${name} ADD TABLE ${table} as its owner.`;
+    return published ? [] : [failure(`publication ${name} lacks ${table}`, remedy, table)];
   }
   const remedy = `Let its owner publish it and set publication.create to existing, or run GRANT of the owner's role to ${server.user}.`;
   const mustOwn = input.publicationManaged && !published && !owns;
@@ -267,7 +278,13 @@ function identityFailures({ table, kind, key, replicaIdentity, columns }: Catalo
       failure(`${table} has REPLICA IDENTITY NOTHING`, `Run ALTER TABLE ${table} REPLICA IDENTITY DEFAULT.`, table),
     );
   } else if (replicaIdentity !== 'f' && key.length === 0) {
-    failures.push(failure(`${table} has no primary key`, `Add a primary key, or run ${full}.`, table));
+    failures.push(
+      failure(`${table} has no primary key`, `Add a primary key that is not deferrable, or run ${full}.`, table),
+    );
+  }
+  for (const name of key.filter((name) => columns.every(({ column }) => column !== name))) {
+    const remedy = `Make a unique index on other columns and run ALTER TABLE ${table} REPLICA IDENTITY USING INDEX with it.`;
+    failures.push(failure(`key column ${name} of ${table} is generated and not in the log`, remedy, table));
   }
   for (const column of columns.filter((column) => column.key && !column.notNull)) {
     const remedy = `Run ALTER TABLE ${table} ALTER COLUMN ${column.column} SET NOT NULL.`;
@@ -296,6 +313,12 @@ function leafFailures(
     const remedy = `Run ALTER TABLE ${leaf.table} REPLICA IDENTITY as for ${table}: each partition has its own.`;
     failures.push(failure(`partition ${leaf.table} has another replica identity than ${table}`, remedy, table));
   }
+  if (leaf.kind === 'r' && leaf.persistence !== 'p') {
+    failures.push(
+      failure(`partition ${leaf.table} is not in the log`, `Run ALTER TABLE ${leaf.table} SET LOGGED.`, table),
+    );
+  }
+  if (leaf.hidesRows) failures.push(hidden(`partition ${leaf.table}`, table, server));
   if (!leaf.canSelect) {
     failures.push(
       failure(
@@ -318,9 +341,10 @@ function columnFailures({ table, columns }: CatalogTable): Failure[] {
 /** Whether the log still begins at or before the table's position, and was published from there on. */
 function positionFailures(
   { table, from }: WantedTable,
-  { slot, slotName, publication, publicationName }: PreflightInput,
+  { slot, slotName, publication, publicationName, ownPids }: PreflightInput,
 ): Failure[] {
-  if (from === null) return [];
+  // While another process reads the slot it moves on, and says nothing about a position that was read before.
+  if (from === null || isInUse(slot, ownPids)) return [];
   if (slot === null) return [lost(table, `replication slot ${slotName} no longer exists`)];
   if (slot.confirmed !== null && compareOffsets(from, { lsn: slot.confirmed, index: 0n }) < 0) {
     return [lost(table, `replication slot ${slotName} begins after its position`)];

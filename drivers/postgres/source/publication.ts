@@ -18,7 +18,7 @@ export interface Publication {
 
 export interface PublishedTable {
   table: string;
-  /** It has a row filter, or leaves columns out. */
+  /** It has a row filter, or a list of other columns than those that a table has in the log. */
   partial: boolean;
 }
 
@@ -56,12 +56,13 @@ export async function syncPublication(
   const added = tables.filter((table) => !published.has(table));
   if (existing === null) {
     if (tables.length === 0) return [];
-    await query(`${BRIEF_LOCKS}; CREATE PUBLICATION ${quoteIdent(name)} FOR TABLE ${list(tables)}
+    await query(`${BRIEF_LOCKS}; CREATE PUBLICATION ${quoteIdent(name)} FOR TABLE ${publicationList(tables)}
       WITH (publish = 'insert, update, delete, truncate', publish_via_partition_root = true);
       COMMENT ON PUBLICATION ${quoteIdent(name)} IS ${pg.escapeLiteral(COMMENT)}`);
   } else if (added.length > 0 || published.size !== tables.length) {
     // SET keeps what is in both sets as it is, so a table that stays misses nothing.
-    const change = tables.length > 0 ? `SET TABLE ${list(tables)}` : `DROP TABLE ${list([...published])}`;
+    const change =
+      tables.length > 0 ? `SET TABLE ${publicationList(tables)}` : `DROP TABLE ${publicationList([...published])}`;
     await query(`${BRIEF_LOCKS}; ALTER PUBLICATION ${quoteIdent(name)} ${change}`);
   }
   return added;
@@ -80,10 +81,11 @@ const COMMENT_WITH_SLOT = 'made by urutau-host, with its slot';
 
 /** Column lists and row filters came with version 15, and the view's columns with them: older ones have neither. */
 const PARTIAL = `(to_jsonb(t) ->> 'rowfilter') IS NOT NULL
-  OR jsonb_array_length(coalesce(to_jsonb(t) -> 'attnames', '[]')) < CASE WHEN to_jsonb(t) ? 'attnames' THEN (
+  OR jsonb_array_length(coalesce(to_jsonb(t) -> 'attnames', '[]')) <> CASE WHEN to_jsonb(t) ? 'attnames' THEN (
     SELECT count(*) FROM pg_attribute a WHERE a.attrelid = format('%I.%I', t.schemaname, t.tablename)::regclass
       AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '') ELSE 0 END`;
 
-function list(tables: readonly string[]): string {
-  return tables.map(quoteName).join(', ');
+/** ONLY: tables that inherit from one of them are others, and publishing one that has no key breaks its updates. */
+export function publicationList(tables: readonly string[]): string {
+  return tables.map((table) => `ONLY ${quoteName(table)}`).join(', ');
 }

@@ -4,14 +4,20 @@
  * snapshot was seen to show it; from then on all later ones do.
  */
 export class ReadView {
-  /** As the log names them: the low 32 bits. */
-  readonly #decoded = new Set<number>();
+  /** By their ids as the log has them, the low 32 bits: the how-manieth each of them was. Oldest first. */
+  readonly #decoded = new Map<number, number>();
+  #count = 0;
   /** Transactions below it were there when the reader started: an earlier process may have decoded their commits. */
   #startedBelow: bigint | null = null;
 
   /** A transaction's end was, or is about to be, decoded. */
   decoded(xid: number): void {
-    this.#decoded.add(xid);
+    this.#decoded.set(xid, ++this.#count);
+  }
+
+  /** Stands for all transactions decoded so far: those that come while a snapshot is taken it need not show. */
+  get mark(): number {
+    return this.#count;
   }
 
   /**
@@ -27,15 +33,16 @@ export class ReadView {
     return this.#decoded.size;
   }
 
-  /** Whether `snapshot` (pg_current_snapshot()) shows all of them. Forgets those that it shows. */
-  shownBy(snapshot: string): boolean {
+  /** Whether `snapshot` (pg_current_snapshot()) shows all up to `mark`. Forgets those that it shows. */
+  shownBy(snapshot: string, mark = this.#count): boolean {
     const { xmin, xmax, running } = parseSnapshot(snapshot);
     if (this.#startedBelow !== null && xmin >= this.#startedBelow) this.#startedBelow = null;
-    for (const xid of this.#decoded) {
+    for (const xid of this.#decoded.keys()) {
       const full = widen(xid, xmax);
       if (full < xmax && !running.has(full)) this.#decoded.delete(xid);
     }
-    return this.#startedBelow === null && this.size === 0;
+    const [oldest = Number.POSITIVE_INFINITY] = this.#decoded.values();
+    return this.#startedBelow === null && oldest > mark;
   }
 }
 

@@ -18,6 +18,31 @@ export function largeValue(column: string, bytes: number): UrutauError {
   );
 }
 
+/** Room for the columns' own overhead beside the row's values in one message. */
+export const CHANGE_BYTES_MAX = LIMIT.messageBytesMax - (1 << 18);
+
+/** A change whose values are too many bytes together. */
+export function largeChange(bytes: number): UrutauError {
+  return new UrutauError(
+    'row-too-large',
+    `expected a change of at most ${CHANGE_BYTES_MAX} bytes; came one of ${bytes}`,
+  );
+}
+
+/** The same error with its table and the row's key, as `keyText` gives it; empty when the key is not known. */
+export function withPlace(error: unknown, table: string, key: string): UrutauError {
+  const { code, message, remedy, context } =
+    error instanceof UrutauError ? error : new UrutauError('internal', (error as Error).message, { cause: error });
+  const place = key === '' ? table : `${table}, row ${key}`;
+  return new UrutauError(code, `${place}: ${message}`, {
+    cause: error,
+    remedy,
+    ...context,
+    table,
+    ...(key === '' ? {} : { key }),
+  });
+}
+
 /** Bytes that are no value of the column's type at all: the column is not what the catalog said. */
 export function malformedValue(column: string, expected: string, came: string): UrutauError {
   return new UrutauError('protocol-violation', `column ${column}: expected ${expected}; came ${came}`, {

@@ -25,7 +25,7 @@ export interface ChunkOptions {
 }
 
 /**
- * Reads the first pages of a range in one snapshot that shows every transaction decoded so far. Rows are read page by
+ * Reads the first pages of a range in one snapshot that shows every transaction decoded before it. Rows are read page by
  * page and do not tell where they were, so each batch but the last names the whole range as what is left: reading rows
  * twice does no harm.
  */
@@ -70,13 +70,14 @@ async function openChunk(
   wire: Wire,
   { table, rowShape, range, rows, readView, clock }: ChunkOptions,
 ): Promise<OpenChunk | null> {
+  const { mark } = readView;
   for (let delayMs = 2; ; delayMs = Math.min(2 * delayMs, 100)) {
     // The lock comes before the snapshot: a rewrite that has committed by then is seen, and none can begin after.
     await wire.query(
       `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE ${quoteName(table)} IN ACCESS SHARE MODE`,
     );
     const [row] = await wire.query('SELECT pg_current_snapshot()::text');
-    if (readView.shownBy(row![0]!)) break;
+    if (readView.shownBy(row![0]!, mark)) break;
     await wire.query('ROLLBACK');
     await clock.sleep(delayMs);
   }

@@ -25,7 +25,8 @@ export async function loadLeaves(query: Query, table: string): Promise<(Leaf & {
 export async function loadLeafFacts(query: Query, table: string): Promise<LeafFacts[]> {
   const rows = await query(`
     SELECT json_build_object('table', n.nspname || '.' || c.relname, 'kind', c.relkind,
-      'replicaIdentity', c.relreplident, 'canSelect', has_table_privilege(c.oid, 'SELECT'))
+      'persistence', c.relpersistence, 'replicaIdentity', c.relreplident,
+      'canSelect', has_table_privilege(c.oid, 'SELECT'), 'hidesRows', row_security_active(c.oid))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid IN (${leavesOf(table)}) ORDER BY c.oid`);
   return rows.map(([json]) => JSON.parse(json!));
 }

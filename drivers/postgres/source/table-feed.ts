@@ -1,8 +1,9 @@
-import { type Envelope, LIMIT, type SourceBatch, UrutauError } from '@urutau/sdk';
+import type { Envelope, SourceBatch, UrutauError } from '@urutau/sdk';
 import type { Lsn } from '../lsn.ts';
-import { compareOffsets, encodeOffsetBase64, type Offset, OffsetWriter } from '../offset.ts';
+import { compareOffsets, decodeOffset, encodeOffsetBase64, type Offset, OffsetWriter } from '../offset.ts';
 import { Assembler, keyText, missingColumns } from './assemble.ts';
 import type { DeleteMessage, InsertMessage, UpdateMessage } from './pgoutput.ts';
+import { CHANGE_BYTES_MAX, largeChange, withPlace } from './refused-value.ts';
 import type { RowShape } from './row-shape.ts';
 import type { KeptChange } from './toast.ts';
 
@@ -31,6 +32,8 @@ export type Entry =
     }
   | { kind: 'shape'; rowShape: RowShape; at: Offset; bytes: 0 }
   | { kind: 'end'; error: UrutauError; bytes: 0 };
+
+type KeptEntry = Extract<Entry, { kind: 'kept' }>;
 
 export interface TableFeedOptions {
   table: string;
@@ -118,7 +121,7 @@ export class TableFeed {
     if (this.#ended || this.#skipped()) return;
     const bytes = end - start;
     try {
-      if (bytes > ROW_BYTES_MAX) throw tooLarge(bytes);
+      if (bytes > CHANGE_BYTES_MAX) throw largeChange(bytes);
       if (this.#pendingRows > 0 && this.#pendingBytes + bytes > BATCH_BYTES_MAX) this.close();
       this.#append(message, buffer, start, end);
     } catch (error) {
@@ -197,10 +200,12 @@ export class TableFeed {
     return entry;
   }
 
-  /** What was taken and not used comes back. */
-  putBack(entry: Entry): void {
-    this.#count(entry.bytes);
-    this.queue.unshift(entry);
+  /** The first `count` changes of `head` have left the queue, whose head it is. Answers what stands there now. */
+  shortenHead(head: KeptEntry, count: number): KeptEntry {
+    const changes = head.changes.slice(count);
+    const rest = { ...head, changes, first: decodeOffset(changes[0]!.offset) };
+    this.queue[0] = rest;
+    return rest;
   }
 
   /** Offset of the first row that has not left the queue; null when there is none. */
@@ -299,25 +304,6 @@ export class TableFeed {
 const BATCH_BYTES = 1 << 20;
 const BATCH_BYTES_MAX = 2 * BATCH_BYTES;
 const BATCH_ROWS_MAX = 65_536;
-/** Room for the columns' own overhead beside the row's values in one message. */
-const ROW_BYTES_MAX = LIMIT.messageBytesMax - (1 << 18);
-
-function tooLarge(bytes: number): UrutauError {
-  return new UrutauError('row-too-large', `expected a change of at most ${ROW_BYTES_MAX} bytes; came one of ${bytes}`);
-}
-
-function withPlace(error: unknown, table: string, key: string): UrutauError {
-  const { code, message, remedy, context } =
-    error instanceof UrutauError ? error : new UrutauError('internal', (error as Error).message, { cause: error });
-  const place = key === '' ? table : `${table}, row ${key}`;
-  return new UrutauError(code, `${place}: ${message}`, {
-    cause: error,
-    remedy,
-    ...context,
-    table,
-    ...(key === '' ? {} : { key }),
-  });
-}
 
 /** Microseconds stay: a Date has only milliseconds. */
 function rfc3339(micros: number): string {

@@ -1,5 +1,5 @@
 import { type SourceBatch, UrutauError } from '@urutau/sdk';
-import { compareOffsets, decodeOffset, decodeOffsetBase64, encodeOffsetBase64, type Offset } from '../offset.ts';
+import { compareOffsets, decodeOffsetBase64, encodeOffsetBase64, type Offset } from '../offset.ts';
 import type { RowShape } from './row-shape.ts';
 import type { Entry, TableFeed } from './table-feed.ts';
 import { assembleWithLookUps, type LookUp } from './toast.ts';
@@ -8,7 +8,7 @@ export interface TableOutletOptions {
   feed: TableFeed;
   /** Milliseconds that only grow. */
   now(): number;
-  lookUp: Omit<LookUp, 'table'>;
+  lookUp: LookUp;
   /** Whether rows that are in no batch yet should wait for more of them. */
   moreIsComing(feed: TableFeed): boolean;
   /** Something has left the queue. */
@@ -24,6 +24,13 @@ export interface OpenOptions {
 }
 
 type ShapeEntry = Extract<Entry, { kind: 'shape' }>;
+type KeptEntry = Extract<Entry, { kind: 'kept' }>;
+
+interface Stream {
+  readonly id: string;
+  /** Batches sent. */
+  seq: number;
+}
 
 /**
  * The reading end of one table's feed: at most one stream at a time takes what is queued. A stream that was closed is
@@ -39,10 +46,8 @@ export class TableOutlet {
   /** Shape of the stream that is open, or of the last one. */
   #rowShape: RowShape;
   #sent: Offset;
-  #stream: { id: string; seq: number } | null = null;
+  #stream: Stream | null = null;
   #wake: (() => void) | null = null;
-  /** Changes have left the queue whose values are still being looked up: nothing behind them counts as decoded. */
-  #lookingUp = false;
   #over = false;
 
   constructor(options: TableOutletOptions) {
@@ -108,7 +113,8 @@ export class TableOutlet {
     this.expectFrom(from);
     while (this.feed.queue[0]?.kind === 'shape' && this.#rowShape !== rowShape)
       this.#reshape(this.feed.take() as ShapeEntry);
-    const stream = { id, seq: 0 };
+    const stream: Stream = { id, seq: 0 };
+    const over = (): boolean => signal.aborted || this.#stream !== stream;
     this.#stream = stream;
     this.closedSince = null;
     this.#wake?.();
@@ -116,9 +122,9 @@ export class TableOutlet {
     signal.addEventListener('abort', wake);
     try {
       for (;;) {
-        const entry = await this.#next(() => signal.aborted || this.#stream !== stream);
-        if (entry === null) return;
-        yield* this.#give(entry, stream);
+        await this.#ready(over);
+        if (over()) return;
+        yield* this.#give(this.feed.queue[0]!, stream);
       }
     } finally {
       signal.removeEventListener('abort', wake);
@@ -134,7 +140,6 @@ export class TableOutlet {
     if (this.#stream === null) return null;
     let { seq } = this.#stream;
     let decoded = this.#sent;
-    if (this.#lookingUp) return { stream: this.#stream.id, decoded: encodeOffsetBase64(decoded), seq };
     for (const entry of this.feed.queue) {
       // How many batches look-ups make is not known yet, and what is behind a new shape is another stream's.
       if (entry.kind !== 'batch') return { stream: this.#stream.id, decoded: encodeOffsetBase64(decoded), seq };
@@ -145,30 +150,30 @@ export class TableOutlet {
     return { stream: this.#stream.id, decoded: encodeOffsetBase64(decoded), seq };
   }
 
-  async #next(over: () => boolean): Promise<Entry | null> {
+  /** Resolves when there is something to take, or when it is over. */
+  async #ready(over: () => boolean): Promise<void> {
     const { feed } = this;
-    for (;;) {
-      if (over()) return null;
-      const entry = feed.take();
-      if (entry) {
-        this.#options.onTaken();
-        return entry;
-      }
+    while (feed.queue.length === 0 && !over()) {
       if (feed.pendingRows > 0 && !this.#options.moreIsComing(feed)) {
         feed.close();
         continue;
       }
       await new Promise<void>((resolve) => {
-        this.#wake = resolve;
+        // Cleared here and not after the wait: by then another stream may wait.
+        this.#wake = () => {
+          this.#wake = null;
+          resolve();
+        };
       });
-      this.#wake = null;
     }
   }
 
-  async *#give(entry: Entry, stream: { seq: number }): AsyncGenerator<SourceBatch, void> {
+  /** Gives the head of the queue. An entry leaves the queue in the moment in which its batch counts as sent. */
+  async *#give(entry: Entry, stream: Stream): AsyncGenerator<SourceBatch, void> {
     const { table } = this.feed;
     switch (entry.kind) {
       case 'batch':
+        this.#take();
         stream.seq++;
         this.#sent = decodeOffsetBase64(entry.batch.envelope.offset!);
         yield entry.batch;
@@ -177,15 +182,22 @@ export class TableOutlet {
         yield* this.#giveKept(entry, stream);
         return;
       case 'shape':
+        this.#take();
         this.#reshape(entry);
         throw new UrutauError('schema-changed', `changes of ${table}: its columns or its key changed`, {
           table,
           offset: encodeOffsetBase64(entry.at),
         });
       case 'end':
+        this.#take();
         this.#over = true;
         throw entry.error;
     }
+  }
+
+  #take(): void {
+    this.feed.take();
+    this.#options.onTaken();
   }
 
   #reshape({ rowShape, at }: ShapeEntry): void {
@@ -193,32 +205,21 @@ export class TableOutlet {
     this.#sent = at;
   }
 
-  async *#giveKept(
-    entry: Extract<Entry, { kind: 'kept' }>,
-    stream: { seq: number },
-  ): AsyncGenerator<SourceBatch, void> {
+  async *#giveKept(entry: KeptEntry, stream: Stream): AsyncGenerator<SourceBatch, void> {
     const { changes, rowShape, envelope } = entry;
+    let head = entry;
     let given = 0;
-    this.#lookingUp = true;
-    try {
-      for await (const { batch, count } of assembleWithLookUps(changes, rowShape, {
-        ...this.#options.lookUp,
-        table: this.feed.table,
-      })) {
-        const last = changes[count - 1]!;
-        const offset = count === changes.length ? envelope.offset! : Buffer.from(last.offset).toString('base64');
-        stream.seq++;
-        given = count;
-        this.#sent = decodeOffsetBase64(offset);
-        yield { batch, envelope: { ...envelope, offset, decoded: offset } };
-      }
-    } finally {
-      this.#lookingUp = false;
-      // The stream ended between two batches: what it did not bring is the next one's.
-      if (given < changes.length) {
-        const rest = changes.slice(given);
-        this.feed.putBack({ ...entry, changes: rest, first: decodeOffset(rest[0]!.offset) });
-      }
+    for await (const { batch, count } of assembleWithLookUps(changes, rowShape, this.#options.lookUp)) {
+      // Meanwhile the queue was dropped, or another stream has taken over and looks the values up itself.
+      if (this.#stream !== stream || this.feed.queue[0] !== head) return;
+      const last = changes[count - 1]!;
+      const offset = count === changes.length ? envelope.offset! : Buffer.from(last.offset).toString('base64');
+      if (count === changes.length) this.#take();
+      else head = this.feed.shortenHead(head, count - given);
+      given = count;
+      stream.seq++;
+      this.#sent = decodeOffsetBase64(offset);
+      yield { batch, envelope: { ...envelope, offset, decoded: offset } };
     }
   }
 }

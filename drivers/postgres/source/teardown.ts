@@ -1,7 +1,7 @@
 import { type TeardownRequest, UrutauError } from '@urutau/sdk';
-import { quoteIdent, quoteName } from '../connection.ts';
+import { quoteIdent } from '../connection.ts';
 import type { Query } from './catalog.ts';
-import { loadPublication, type Publication } from './publication.ts';
+import { loadPublication, type Publication, publicationList } from './publication.ts';
 import { dropSlot, loadSlot } from './slot.ts';
 
 export interface TeardownOptions {
@@ -58,7 +58,7 @@ async function leavePublication(
     ? publication.tables.map(({ table }) => table).filter((table) => tables.includes(table))
     : [];
   if (published.length > 0 && !check) {
-    await query(`ALTER PUBLICATION ${quoteIdent(name)} DROP TABLE ${published.map(quoteName).join(', ')}`);
+    await query(`ALTER PUBLICATION ${quoteIdent(name)} DROP TABLE ${publicationList(published)}`);
   }
   return published.map((table) => `table ${table} in publication ${name}`);
 }

@@ -30,7 +30,7 @@ export class Wire {
     const input = new Input();
     const client = new pg.Client({
       ...config,
-      ...(replication ? { replication: 'database' } : {}),
+      ...(replication ? { replication: 'database', options: `${config.options ?? ''} ${WALSENDER_OPTIONS}` } : {}),
       ...(config.ssl ? {} : { stream: () => input.socket }),
     } as pg.ClientConfig);
     client.on('error', () => {}); // Told by the socket's own `close`, to the command that is running.
@@ -225,6 +225,9 @@ const MESSAGE = {
   notification: 0x41,
   parameterStatus: 0x53,
 } as const;
+
+/** A server that asks whether we live is not heard while reading rests, so it must wait for our next report. */
+const WALSENDER_OPTIONS = '-c wal_sender_timeout=60s';
 
 const READ_BYTES = 1 << 20;
 const READ_BYTES_MIN = 1 << 18;

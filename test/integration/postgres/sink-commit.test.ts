@@ -263,3 +263,14 @@ test('a commit of a million rows holds a small part of them in memory', { timeou
   expect((await client.query('select count(*)::int as n from people')).rows).toEqual([{ n: 1_000_000 }]);
   expect((most - before) / 1024 / 1024).toBeLessThan(200);
 });
+
+test('a checkpoint is not stored for rows of a stream that is not there', async () => {
+  const { uri } = await freshDatabase(inject('postgres18'), 'sink');
+  const host = await openTable(openSink(uri), 'people', SHAPE);
+  await host.write([{ op: 'c', after: { id: 1n } }]);
+  const through = await host.cut();
+  const other = openSink(uri);
+
+  await expect(other.commit(host.request(through))).rejects.toMatchObject({ code: 'stream-lost' });
+  expect(await other.checkpoint('test', ['people'])).toEqual({ people: { checkpoint: host.previous } });
+});

@@ -159,3 +159,40 @@ test('what this sink does not carry out is refused by name', async () => {
 
   await expect(openSink(uri).ensure(request, SHAPE)).rejects.toThrow(/append-idempotent.*partitionBy/);
 });
+
+test('a user who may create no schema writes into those that were made for it, and is told what it lacks', async () => {
+  const { uri, client, name } = await freshDatabase(inject('postgres18'), 'limited');
+  await client.query(`create role ${name} login; create schema mine; grant all on schema mine to ${name}`);
+  const url = new URL(uri);
+  url.username = name;
+  const sink = openSink(url.href);
+
+  await expect(sink.ensure(ensureRequest('mine.people', SHAPE), SHAPE)).rejects.toMatchObject({
+    context: {
+      failures: [
+        {
+          problem: 'the user may not keep positions in urutau.checkpoints',
+          remedy: `Run GRANT CREATE ON DATABASE "${name}" TO "${name}".`,
+        },
+      ],
+    },
+  });
+
+  await client.query(`create schema urutau; grant usage, create on schema urutau to ${name}`);
+  const host = await openTable(sink, 'mine.people', SHAPE);
+  await host.write([{ op: 'c', after: { id: 1n } }]);
+  await host.commit();
+  expect((await client.query('select from mine.people')).rowCount).toBe(1);
+  await sink.close();
+  await client.query(`drop owned by ${name} cascade; drop role ${name}`);
+});
+
+test('a key that differs in case is not written to a column for which it is the same', async () => {
+  const { uri, client } = await freshDatabase(inject('postgres18'), 'sink');
+  await client.query('create extension citext; create table people (id bigint, name citext primary key)');
+  const shape = shapeOf({ id: 'int64', name: 'string' }, ['name']);
+
+  await expect(openSink(uri).ensure(ensureRequest('people', shape), shape)).rejects.toThrow(
+    /key column name is citext/,
+  );
+});

@@ -216,3 +216,19 @@ function changesOf(model: Map<number, string>, what: number, id: number, to: num
   model.set(to, name);
   return [{ op: 'u', before: { id: key }, after: { id: BigInt(to), name } }];
 }
+
+test.each<[string, Change]>([
+  ['an insert', { op: 'c', after: { id: 1n } }],
+  ['a delete', { op: 'd', before: { id: 1n } }],
+  ['a changed key', { op: 'u', before: { id: 1n }, after: { id: 2n, name: 'b' } }],
+])('%s whose key the source did not send is refused, and never finds no row', async (_, change) => {
+  const { uri, client } = await freshDatabase(inject('postgres18'), 'sink');
+  const shape = { ...shapeOf({ id: 'int64', name: 'string' }, ['name']), before: 'key' as const };
+  const host = await openTable(openSink(uri), 'people', shape);
+
+  await expect(host.write([change])).rejects.toMatchObject({
+    code: 'row-refused',
+    context: { column: 'name', row: 0 },
+  });
+  expect((await client.query('select from people')).rowCount).toBe(0);
+});

@@ -5,7 +5,7 @@ import { sourceConfig } from '../../../drivers/postgres/source/config.ts';
 import { PostgresSource } from '../../../drivers/postgres/source/postgres-source.ts';
 import { freshDatabase } from '../../services/databases.ts';
 import { ownPostgres } from '../../services/postgres.ts';
-import { openChanges, SILENT, startSource } from './source-harness.ts';
+import { openChanges, readAll, SILENT, startSource } from './source-harness.ts';
 
 const rejection = async (work: Promise<unknown>): Promise<UrutauError> =>
   work.then(
@@ -64,6 +64,67 @@ test('a check changes nothing and tells where each table would begin', async () 
     'SELECT (SELECT count(*) FROM pg_publication) + (SELECT count(*) FROM pg_replication_slots WHERE database = current_database()) AS made',
   );
   expect(rows).toEqual([{ made: '0' }]);
+});
+
+test('keys that do not name a row at every moment, and partitions that are not in the log, are refused', async () => {
+  const { uri, client, name } = await freshDatabase(inject('postgres18'), 'keys');
+  await client.query(`
+    CREATE TABLE late (id int PRIMARY KEY DEFERRABLE);
+    CREATE TABLE made (a int NOT NULL, id int GENERATED ALWAYS AS (a + 1) STORED PRIMARY KEY);
+    CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id);
+    CREATE UNLOGGED TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (9)`);
+  const source = startSource(uri, name);
+  const tables = ['late', 'made', 'p'].map((table) => ({ table: `public.${table}` }));
+
+  const failure = await rejection(source.assign({ tables: [...tables, { table: 'late' }], check: true }));
+
+  expect(problems(failure)).toEqual([
+    'public.late has no primary key',
+    'key column id of public.made is generated and not in the log',
+    'partition public.p1 is not in the log',
+    'table late is named without its schema',
+  ]);
+});
+
+test('rows that a policy hides from the user are never taken for missing', async () => {
+  const { uri, client, name } = await freshDatabase(inject('postgres18'), 'policy');
+  await client.query(`
+    CREATE ROLE ${name} LOGIN REPLICATION;
+    GRANT CREATE ON DATABASE ${name} TO ${name};
+    GRANT CREATE ON SCHEMA public TO ${name};
+    CREATE TABLE t (id int PRIMARY KEY); ALTER TABLE t OWNER TO ${name};
+    INSERT INTO t VALUES (1), (2);
+    CREATE POLICY partly ON t USING (id = 1)`);
+  const url = new URL(uri);
+  url.username = name;
+  const source = startSource(url.href, name);
+  await source.assign({ tables: [{ table: 'public.t' }] });
+  await client.query('ALTER TABLE t ENABLE ROW LEVEL SECURITY; ALTER TABLE t FORCE ROW LEVEL SECURITY');
+
+  const { ranges } = await source.plan({ table: 'public.t', ranges: 1 });
+  const chunk = await source.read({ table: 'public.t', mode: 'chunk', range: ranges[0]!, rows: 10, notBefore: '' });
+  const read = await rejection(readAll(chunk));
+  const failure = await rejection(source.assign({ tables: [{ table: 'public.t' }], check: true }));
+  await source.close();
+  await client.query(`DROP OWNED BY ${name} CASCADE; DROP ROLE ${name}`);
+
+  expect(read).toMatchObject({ code: 'precondition-failed' });
+  expect(problems(failure)).toEqual([`row-level security may hide rows of public.t from user ${name}`]);
+});
+
+test('tables that inherit from a published one are left alone', async () => {
+  const { uri, client, name } = await freshDatabase(inject('postgres18'), 'inherit');
+  await client.query('CREATE TABLE t (id int PRIMARY KEY, v int); CREATE TABLE child () INHERITS (t)');
+  const source = startSource(uri, name);
+  await source.assign({ tables: [{ table: 'public.t' }] });
+  const reader = await openChanges(source, 'public.t');
+
+  // The child has no key: were it published, the server would refuse its updates.
+  await client.query('INSERT INTO child VALUES (1, 1); UPDATE child SET v = 2; INSERT INTO t VALUES (3, 3)');
+
+  expect((await reader.until(1)).map(({ after }) => after)).toEqual([{ id: '3', v: '3' }]);
+  await source.teardown({ writer: 'w', tables: ['public.t'], check: false });
+  expect((await client.query('SELECT FROM pg_publication_tables')).rowCount).toBe(0);
 });
 
 test('a user without rights is told which ones are missing', async () => {

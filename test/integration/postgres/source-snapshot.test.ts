@@ -216,3 +216,13 @@ test('a consistent snapshot and the changes from its end give each state once', 
 function rowsIn(batches: readonly SourceBatch[]): number {
   return batches.reduce((sum, { batch }) => sum + (batch?.rows ?? 0), 0);
 }
+
+test('a table that is rewritten between the picture and its reading is not taken for an empty one', async () => {
+  const { uri, client, name } = await freshDatabase(inject('postgres18'), 'picturerewrite');
+  await client.query('CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)');
+  const source = startSource(uri, name);
+  const picture = await source.read({ table: 'public.t', mode: 'snapshot' });
+  await client.query('ALTER TABLE t ALTER COLUMN id TYPE bigint');
+
+  await expect(readAll(picture)).rejects.toMatchObject({ code: 'source-unavailable' });
+});

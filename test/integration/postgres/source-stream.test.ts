@@ -298,3 +298,36 @@ test('a lost connection ends every stream as source-unavailable, and a new assig
   const next = await openChanges(source, 'public.t', fromOffset);
   expect((await next.until(1)).map(({ after }) => after)).toEqual([{ id: '2' }]);
 });
+
+test('a partition that comes later with another replica identity ends the table before its first change', async () => {
+  const { uri, client, name } = await freshDatabase(inject('postgres18'), 'laterpart');
+  await client.query(`
+    CREATE TABLE t (id int PRIMARY KEY, v int) PARTITION BY RANGE (id); ALTER TABLE t REPLICA IDENTITY FULL;
+    CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (10); ALTER TABLE t1 REPLICA IDENTITY FULL`);
+  const source = startSource(uri, name);
+  await source.assign({ tables: [{ table: 'public.t' }] });
+  const reader = await openChanges(source, 'public.t');
+  await client.query('INSERT INTO t VALUES (1, 1); CREATE TABLE t2 PARTITION OF t FOR VALUES FROM (10) TO (20)');
+  await client.query('INSERT INTO t VALUES (11, 1); UPDATE t SET v = 2 WHERE id = 11');
+
+  expect(await reader.failure()).toMatchObject({
+    code: 'precondition-failed',
+    message: 'public.t: its partition public.t2 has another replica identity than the table',
+  });
+  expect(reader.changes.map(({ after }) => after)).toEqual([{ id: '1', v: '1' }]);
+});
+
+test('another primary key is another shape under REPLICA IDENTITY FULL too', async () => {
+  const { uri, client, name } = await freshDatabase(inject('postgres18'), 'fullkey');
+  await client.query('CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL); ALTER TABLE t REPLICA IDENTITY FULL');
+  const source = startSource(uri, name);
+  await source.assign({ tables: [{ table: 'public.t' }] });
+  const reader = await openChanges(source, 'public.t');
+  await client.query('INSERT INTO t VALUES (1, 1)');
+  await reader.until(1);
+  await client.query('ALTER TABLE t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id, v)');
+  await client.query('INSERT INTO t VALUES (1, 2)');
+
+  expect(await reader.failure()).toMatchObject({ code: 'schema-changed' });
+  expect((await openChanges(source, 'public.t')).shape.primaryKey).toEqual(['id', 'v']);
+});

@@ -126,3 +126,32 @@ test('a key of any type finds its row again', async () => {
     ['u', 12_800],
   ]);
 });
+
+test('the value is looked up in the table itself and not in one that inherits from it', async () => {
+  const { client, source, long } = await tableWithLongText('toastchild', '; CREATE TABLE child () INHERITS (t)');
+  await client.query("INSERT INTO child VALUES (1, 7, 'the child', NULL)");
+  const reader = await openChanges(source, 'public.t');
+  await client.query('UPDATE ONLY t SET v = 1');
+
+  expect((await reader.until(2))[1]!.after).toEqual({ id: '1', v: '1', long, other: null });
+});
+
+test('a value whose column is gone by the time of the look-up ends the table with schema-lost', async () => {
+  const { client, source } = await tableWithLongText('toastcolumn');
+  await client.query('UPDATE t SET v = 1; ALTER TABLE t DROP COLUMN long');
+  const reader = await openChanges(source, 'public.t');
+
+  expect(await reader.failure()).toMatchObject({ code: 'schema-lost', context: { table: 'public.t' } });
+});
+
+test('a value is never taken from another table that got the name meanwhile', async () => {
+  const { client, source } = await tableWithLongText('toastswap');
+  await client.query(`
+    UPDATE t SET v = 1;
+    CREATE TABLE u AS SELECT id, v, 'of another table' AS long, other FROM t;
+    ALTER TABLE t RENAME TO old; ALTER TABLE u RENAME TO t`);
+  const reader = await openChanges(source, 'public.t');
+
+  expect(await reader.failure()).toMatchObject({ code: 'table-not-found' });
+  expect(reader.changes.map(({ op }) => op)).toEqual(['c']);
+});

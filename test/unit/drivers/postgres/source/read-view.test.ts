@@ -40,3 +40,14 @@ test.each([
 
   expect(view.shownBy(`${xmax}:${xmax}:`)).toBe(shown);
 });
+
+test('what is decoded while a snapshot is taken need not be in it', () => {
+  const view = new ReadView();
+  view.decoded(105);
+  const { mark } = view;
+  view.decoded(111);
+
+  expect(view.shownBy('105:111:105', mark)).toBe(false);
+  expect(view.shownBy('111:111:', mark)).toBe(true);
+  expect(view.shownBy('111:111:')).toBe(false);
+});
