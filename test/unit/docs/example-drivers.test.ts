@@ -33,6 +33,8 @@ test('the schema of the example is held against its configuration', async () => 
   expect([code, shell.written.out]).toEqual([2, expect.stringContaining('tokn')]);
 });
 
+const TOO_LONG_MS = 20_000;
+
 /** The two folders of the page, built by the options of its command, and the pipeline file that uses them. */
 async function exampleFolder(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'urutau-docs-'));
@@ -66,7 +68,15 @@ async function driverFolder(folder: string, manifest: string, source: string, sc
 }
 
 async function run(folder: string, options: string[]): Promise<{ code: number; text: string }> {
-  const shell = recordingShell({ nowMs: () => performance.now(), wallMs: () => Date.now() });
+  const shell = recordingShell({
+    nowMs: () => performance.now(),
+    wallMs: () => Date.now(),
+    // One that does not end by itself is stopped, so that the test shows what it said.
+    onInterrupt: (stop) => {
+      const timer = setTimeout(stop, TOO_LONG_MS);
+      return () => clearTimeout(timer);
+    },
+  });
   const args = ['run', '-f', join(folder, 'numbers.yaml'), '--log-level', 'error', ...options];
   const code = await runCommandLine(args, shell);
   return { code, text: shell.written.err };
@@ -74,7 +84,9 @@ async function run(folder: string, options: string[]): Promise<{ code: number; t
 
 /** The one block of the language that holds `mark`. */
 function block(language: string, mark: string): string {
-  const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, body]) => body!);
+  const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(
+    ([, body]) => body!,
+  );
   const found = blocks.filter((body) => body.includes(mark));
   expect(found, `blocks of ${language} with ${mark}`).toHaveLength(1);
   return found[0]!;
