@@ -169,6 +169,19 @@ test('an append table under the default replica identity is refused when its big
   expect(host.output).toMatch(/replica identity full/i);
 });
 
+test('a key that the changes do not hold is refused, for a change of it would leave the old row behind', async () => {
+  const { source, hostFor, caughtUp } = await databases(
+    `create table docs (id int primary key, code text not null unique); insert into docs values (1, 'a')`,
+  );
+  const host = hostFor([{ source: 'public.docs', target: 'docs', primaryKey: ['code'] }]);
+
+  expect(await host.start('--until-caught-up').exitCode()).toBe(3);
+  expect(host.output).toContain('do not hold the old value of code');
+
+  await source.query('alter table docs replica identity full');
+  await caughtUp(host);
+}, 60_000);
+
 test('two tables in append and upsert are streamed side by side, each change once', async () => {
   const { source, sink, hostFor, caughtUp } = await databases(
     `${ORDERS} create table log (id int primary key, note int); insert into log values (1, 1)`,
