@@ -36,7 +36,10 @@ process.on('uncaughtException', (error) => {
   shell.err.write(describeError(error, { stack: true }));
   process.exit(EXIT.failed);
 });
-process.exitCode = await runCommandLine(process.argv.slice(2), shell);
+const exitCode = await runCommandLine(process.argv.slice(2), shell);
+// Everything is closed; only timers of closed gRPC channels are left, which would hold the process for a moment more.
+// What was written has left: pipes, files and terminals are written to synchronously here.
+process.exit(exitCode);
 
 function terminal(stream: WriteStream): Terminal {
   // The reader of a pipe may go away, as `head` does.

@@ -15,7 +15,7 @@ export interface ProgressWatch {
 }
 
 /** While something waits for the answer, and while nothing does. */
-const POLL_EAGER_MS = 100;
+const POLL_EAGER_MS = 25;
 const POLL_IDLE_MS = 10_000;
 /** Idle tables commit their position so often at most, so that they do not pin the source's log for ever. */
 const IDLE_COMMIT_MS = 300_000;

@@ -6,6 +6,8 @@ export interface SinkPort {
   readonly name: string;
   /** Streams that may be open at once (HOST-7); null for a driver that describes itself. */
   readonly streamsMax: number | null;
+  /** It understands events such as a truncate (`envelope/1`); a sink of the base would take them for empty batches. */
+  readonly takesEvents: boolean;
   readonly capabilities: Capabilities;
   /** Where positions live: with the data (`commit/1`), or in the host's own store. */
   readonly positions: 'sink' | 'store';

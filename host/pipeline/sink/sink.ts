@@ -34,6 +34,7 @@ export async function openSink(
   return {
     name: described.name,
     streamsMax: described === BASE ? LIMIT.baseStreamsMax : null,
+    takesEvents: described.extensions.includes(EXTENSION.envelope),
     capabilities: described.capabilities,
     positions: commits ? 'sink' : 'store',
     ensure: described.extensions.includes(EXTENSION.ensure)

@@ -26,7 +26,7 @@ const ROWS_MAX = 1_000_000;
 const CHUNK_MS = 1_000;
 /** A stream without a batch for so long has nothing to say at the moment. */
 const DRY_MS = 5;
-const HEAD_POLL_MS = 100;
+const HEAD_POLL_MS = 25;
 
 /**
  * The snapshot of an upsert table between its changes (CHK-3 to CHK-7). The gate: no change is passed while a chunk

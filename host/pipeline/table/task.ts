@@ -206,6 +206,7 @@ export class TableTask {
         relay.advance(position);
         return;
       }
+      if (!this.#context.sink.takesEvents) throw cannotBeTold(table.name);
     } else if (envelope.rows === 0) {
       if (envelope.offset !== undefined) relay.advance(position);
       return;
@@ -356,6 +357,13 @@ function notEmpty(target: string): UrutauError {
         'Name another target, empty this one, or run `urutau-host table resync` to have it truncated and filled anew.',
     },
   );
+}
+
+function cannotBeTold(table: string): UrutauError {
+  return new UrutauError('row-refused', `${table} was truncated at the source, which this sink cannot be told`, {
+    table,
+    remedy: 'Empty the target yourself, set onTruncate: ignore, restart the host, and run `urutau-host table resume`.',
+  });
 }
 
 function truncated(table: string): UrutauError {

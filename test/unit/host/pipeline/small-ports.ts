@@ -99,6 +99,7 @@ export class SmallSink {
     return {
       name: 'small',
       streamsMax: null,
+      takesEvents: true,
       capabilities: { truncate: this.truncate },
       positions: 'sink',
       ensure: null,
