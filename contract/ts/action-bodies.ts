@@ -82,7 +82,8 @@ export interface ProgressRequest {
   tables: string[];
 }
 export interface ProgressAnswer {
-  tables: Record<string, { stream: string; decoded: Base64; seq: number }>;
+  /** `heldBytes`: log that the source keeps for this table alone, behind what is confirmed of it. */
+  tables: Record<string, { stream: string; decoded: Base64; seq: number; heldBytes?: number }>;
 }
 
 export interface PlanRequest {

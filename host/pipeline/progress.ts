@@ -19,6 +19,8 @@ const POLL_EAGER_MS = 25;
 const POLL_IDLE_MS = 10_000;
 /** Idle tables commit their position so often at most, so that they do not pin the source's log for ever. */
 const IDLE_COMMIT_MS = 300_000;
+/** CNF-6: one that keeps so much of the log back commits at once. */
+const HELD_BYTES_MAX = 64 * 1024 * 1024;
 /** HOST-8: without `lagEvents`, a base source is caught up when no row came for so long. */
 const BASE_QUIET_MS = 5_000;
 /** With `lagEvents` 0 the last rows may still be on their way. */
@@ -56,7 +58,9 @@ async function moveIdleTables({ source, tasks }: ProgressWatch): Promise<void> {
   const answers = await source.progress.of(carried.map(({ table }) => table.name));
   for (const task of carried) {
     const answer = answers[task.table.name];
-    if (answer) await task.progressed(answer);
+    if (!answer) continue;
+    await task.progressed(answer);
+    if ((answer.heldBytes ?? 0) >= HELD_BYTES_MAX) task.commitSoon();
   }
 }
 

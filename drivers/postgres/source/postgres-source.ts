@@ -130,7 +130,10 @@ export class PostgresSource implements SourceDriver {
   async progress(tables: string[]): Promise<ProgressAnswer> {
     const answers = tables.flatMap((table) => {
       const progress = this.#reader?.outlets.get(table)?.progress();
-      return progress ? [[table, progress] as const] : [];
+      const claim = this.#claims.get(table);
+      if (!progress || !claim) return [];
+      const heldBytes = Math.max(0, Number(this.#reader!.decoded - claim.lsn));
+      return [[table, { ...progress, heldBytes }] as const];
     });
     return { tables: Object.fromEntries(answers) };
   }

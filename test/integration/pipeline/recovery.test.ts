@@ -182,6 +182,28 @@ test('a key that the changes do not hold is refused, for a change of it would le
   await caughtUp(host);
 }, 60_000);
 
+test('an idle table beside a busy database does not hold the log back', async () => {
+  const { source, hostFor, slot } = await databases(`${ORDERS} create table busy (pad text)`);
+  const host = hostFor(upsert).start();
+  await host.until('streaming', ({ tables }) => tables[0]!.state === 'streaming');
+
+  await source.query(`insert into busy select repeat('x', 1000) from generate_series(1, 120000)`);
+  const { rows: written } = await source.query('select pg_current_wal_lsn()::text as lsn');
+
+  await waitFor(
+    'the slot moving past what the other table wrote',
+    60_000,
+    async () => {
+      const { rows } = await source.query(
+        'select confirmed_flush_lsn >= $2::pg_lsn - 67108864 as moved from pg_replication_slots where slot_name = $1',
+        [slot, written[0].lsn],
+      );
+      return rows[0].moved ? true : null;
+    },
+    () => host.output.slice(-2000),
+  );
+}, 120_000);
+
 test('two tables in append and upsert are streamed side by side, each change once', async () => {
   const { source, sink, hostFor, caughtUp } = await databases(
     `${ORDERS} create table log (id int primary key, note int); insert into log values (1, 1)`,
