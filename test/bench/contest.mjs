@@ -15,13 +15,23 @@ export class Contest {
   /**
    * Runs all contenders in turn, round after round, so that a slow minute of the machine meets everyone. A contender is
    * `{ name, run }`; `run` answers `{ rows | bytes, seconds, processes: [{ role, cpuSeconds, peakMemoryBytes }] }`.
-   * Answers the median run of each, by name.
+   * Answers the median run of each, by name. A `peer` that fails says nothing about the product: it is skipped from then on.
    */
   async interleave(workload, contenders) {
     const all = new Map(contenders.map(({ name }) => [name, []]));
     for (let round = 1; round <= this.#rounds; round++) {
-      for (const { name, run } of contenders) {
-        const measured = { workload, name, round, ...perRow(await run(round)) };
+      for (const { name, run, peer } of contenders) {
+        if (!all.has(name)) continue;
+        let answer;
+        try {
+          answer = await run(round);
+        } catch (error) {
+          if (!peer) throw error;
+          all.delete(name);
+          this.skip(`${workload} ${name}`, error.message);
+          continue;
+        }
+        const measured = { workload, name, round, ...perRow(answer) };
         all.get(name).push(measured);
         this.#runs.push(measured);
         console.log(`   ${inWords(measured)}`);
@@ -43,6 +53,24 @@ export class Contest {
             : 'reached'
           : 'below';
     this.#figures.push({ key, ...bar, value, verdict, ...(note === undefined ? {} : { note }) });
+  }
+
+  /** The product against each peer that came through all rounds: figures that nothing must reach. */
+  ratios(workload, medians, peers) {
+    for (const { name } of peers.filter(({ name }) => medians[name])) {
+      const [product, peer] = [medians.urutau, medians[name]];
+      const ratio = (what, better, read) =>
+        this.#figures.push({
+          key: `${workload} ${what} / ${name}`,
+          title: `${workload}: ${what} against ${name}`,
+          unit: '×',
+          better,
+          value: read(product) / read(peer),
+          verdict: '',
+        });
+      ratio('rows/s', 'more', ({ rowsPerSecond }) => rowsPerSecond);
+      ratio('CPU', 'less', ({ cpuMicrosPerRow }) => cpuMicrosPerRow);
+    }
   }
 
   skip(what, why) {

@@ -11,7 +11,7 @@ import {
   rmSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -22,8 +22,13 @@ const WHEEL_FOLDER = join(
   'postgres-tools',
 );
 
-/** Paths of psql and pg_recvlogical, each undefined where it cannot be had. */
+/** Paths of psql, pg_recvlogical and cdcflow, each undefined where it cannot be had. */
 export async function findTools() {
+  const named = process.env.URUTAU_BENCH_CDCFLOW;
+  return { ...(await findClients()), cdcflow: named ? runnable(resolve(named)) : locate('cdcflow') };
+}
+
+async function findClients() {
   const found = Object.fromEntries(NAMES.map((name) => [name, locate(name)]));
   if (NAMES.every((name) => found[name])) return found;
   try {

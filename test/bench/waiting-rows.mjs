@@ -6,6 +6,7 @@ import { PUBLICATION, TABLE } from './table.mjs';
 
 const MASTER = 'bench_master';
 const SLOT = 'bench_run';
+const TERMINATE_MS_MAX = 10_000;
 const STORE_FILES = ['positions.db', 'positions.db-wal', 'positions.db-shm'];
 
 /**
@@ -24,9 +25,12 @@ export async function waitingRows({ server, database, folder, sink, load }) {
   return {
     endLsn: lsn,
     slot: SLOT,
+    /** Answers the place in the log from which the copy is read. */
     async copySlot() {
       await dropSlot(server, database, SLOT);
-      await server.query(database, `SELECT pg_copy_logical_replication_slot('${MASTER}', '${SLOT}')`);
+      const copy = `SELECT lsn FROM pg_copy_logical_replication_slot('${MASTER}', '${SLOT}')`;
+      const [{ lsn: startLsn }] = await server.query(database, copy);
+      return startLsn;
     },
     /** The product at the place of the first run, with the slot's copy. */
     runner(runName, { profile, sink: ownSink = sink } = {}) {
@@ -58,7 +62,13 @@ function streamPipeline({ server, database, slot, sink }) {
   };
 }
 
+/** Also one whose reader has just ended: the server may not have noticed yet. */
 export async function dropSlot(server, database, name) {
+  await server.query(
+    database,
+    `SELECT pg_terminate_backend(active_pid, ${TERMINATE_MS_MAX})
+     FROM pg_replication_slots WHERE slot_name = '${name}' AND active`,
+  );
   await server.query(
     database,
     `SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = '${name}'`,

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { measure } from '../measure.mjs';
+import { skipAbsentPeers, streamingPeers } from '../peers.mjs';
 import { printHotFunctions } from '../profile.mjs';
 import {
   contentOf,
@@ -22,14 +23,17 @@ const SMALL_TRANSACTIONS_SHARE = 5;
 
 /** Changes wait in the slot; from the start of the program until it has read them all. */
 export async function run({ options, folder, tools, servers: { source: server }, contest }) {
+  skipAbsentPeers('w1', { tools, contest });
   for (const size of options.sizes) {
     const variant = variantOf(size, options.rows);
     console.log(`   ${variant.title}: ${variant.rows} changes`);
     const waiting = await load(server, variant, folder);
     try {
+      const peers = streamingPeers({ server, database: DATABASE, folder, tools, waiting, rows: variant.rows });
       const contenders = [
         ...(tools.pg_recvlogical ? [floor({ server, tools, waiting, variant })] : []),
         ...(size === '1000' ? [peek({ server, waiting, variant })] : []),
+        ...peers,
         { name: 'urutau', run: () => runProduct({ server, waiting, variant, name: `w1-${size}` }) },
       ];
       const medians = await contest.interleave(`w1 ${variant.title}`, contenders);
@@ -37,6 +41,7 @@ export async function run({ options, folder, tools, servers: { source: server },
         contest.figure(`${variant.key} rate`, medians.urutau.rowsPerSecond / medians.pg_recvlogical.rowsPerSecond);
       } else contest.skip(`${variant.key} rate`, 'there is no pg_recvlogical');
       contest.figure(`${variant.key} cpu`, medians.urutau.cpuMicrosPerRow);
+      contest.ratios(`w1 ${variant.title}`, medians, peers);
       if (size === 'all') recordMemory(contest, medians.urutau);
       if (size === '1000' && options.check) await checkContent({ server, folder, waiting });
       if (size === '1000' && options.profile) {

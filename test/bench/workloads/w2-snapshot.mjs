@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { measure } from '../measure.mjs';
+import { skipAbsentPeers, snapshotPeers } from '../peers.mjs';
 import { product } from '../product.mjs';
 import { printHotFunctions } from '../profile.mjs';
 import { contentOf, contentOfLines, createTable, expectCount, expectSame, loadRows, TABLE } from '../table.mjs';
@@ -15,7 +16,7 @@ const OWN_FLOOR = fileURLToPath(new URL('../floors/copy-out.mjs', import.meta.ur
 /** The initial copy of a table that nobody changes. */
 export async function run({ options, folder, tools, servers: { source: server }, contest }) {
   const { rows, profile } = options;
-  await createTable(server, DATABASE, { publication: false });
+  await createTable(server, DATABASE);
   await loadRows(server, DATABASE, { rows });
   await server.query(DATABASE, 'VACUUM (FREEZE, ANALYZE) bench_rows');
   await server.checkpoint();
@@ -23,12 +24,16 @@ export async function run({ options, folder, tools, servers: { source: server },
   const uri = server.uri(DATABASE);
   const [command, args] = tools.psql ? [tools.psql, [uri, '-Xqc', COPY]] : [process.execPath, [OWN_FLOOR, uri, COPY]];
   if (!tools.psql) contest.skip('psql COPY binary', 'there is no psql; a small program of Node copies instead');
+  skipAbsentPeers('w2', { tools, contest });
+  const peers = snapshotPeers({ server, database: DATABASE, folder, tools, rows });
   const medians = await contest.interleave('w2', [
     { name: 'COPY binary', run: async () => ({ rows, ...(await measure(command, args, { server })) }) },
+    ...peers,
     { name: 'urutau', run: () => snapshot({ name: 'w2', sink: { type: 'stdout', discard: true } }) },
   ]);
   contest.figure('w2 rate', medians.urutau.rowsPerSecond / medians['COPY binary'].rowsPerSecond);
   contest.figure('w2 cpu', medians.urutau.cpuMicrosPerRow);
+  contest.ratios('w2', medians, peers);
 
   if (options.check) {
     const stdoutFile = join(folder, 'w2-lines.json');

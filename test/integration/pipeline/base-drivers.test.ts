@@ -36,6 +36,7 @@ test('a source and a sink that know the base alone work together, and go on wher
       },
       tables,
     },
+    args: ['--source-plugin', join(DRIVERS, 'plain-source'), '--sink-plugin', join(DRIVERS, 'plain-sink')],
   });
   const keys = () =>
     existsSync(out)

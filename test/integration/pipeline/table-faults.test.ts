@@ -4,7 +4,7 @@ import { freshDatabase } from '../../services/databases.ts';
 import { HostProcess, waitFor } from './host-process.ts';
 
 /** Two tables of a shop, streaming; the test breaks `orders`, and `customers` must go on. */
-async function shop() {
+async function shop(options: Record<string, unknown> = {}) {
   const source = await freshDatabase(inject('postgres18'), 'faults_src');
   const sink = await freshDatabase(inject('postgres18'), 'faults_dst');
   await source.client.query(`
@@ -18,7 +18,7 @@ async function shop() {
       pipeline: 'faults',
       source: { kind: 'postgres', uri: source.uri, slotName: `s_${source.name}` },
       sink: { type: 'postgres', uri: sink.uri, flush: { interval: '50ms' } },
-      tables: ['orders', 'customers'].map((table) => ({ source: `public.${table}`, target: table })),
+      tables: ['orders', 'customers'].map((table) => ({ source: `public.${table}`, target: table, ...options })),
     },
   });
   host.start();
@@ -62,6 +62,16 @@ test('a row that the target refuses pauses its table alone, with its key, and re
     const { rows } = await sink.client.query('select id from orders where id > 500 order by id');
     return rows.length === 3 ? true : null;
   });
+}, 120_000);
+
+test('with onPoison stop a refused row ends the run, which says which row it was', async () => {
+  const { source, sink, host } = await shop({ onPoison: 'stop' });
+  await sink.client.query('alter table orders add constraint small check (amount < 1000)');
+
+  await source.client.query(`insert into orders values (502, 5000, 'too much')`);
+
+  expect(await host.exitCode()).toBe(1);
+  expect(host.output).toContain('502');
 }, 120_000);
 
 test('a target that was dropped pauses its table alone, and resume goes on when it is there again', async () => {
