@@ -74,6 +74,12 @@ export function quoteName(fullName: string): string {
   return `${quoteIdent(schema)}.${quoteIdent(name)}`;
 }
 
+/** The same for a statement that a person reads: quoted only where it must be. */
+export function readableName(fullName: string): string {
+  const { schema, name } = splitName(fullName);
+  return [schema, name].map((part) => (/^[a-z_][a-z0-9_]*$/.test(part) ? part : quoteIdent(part))).join('.');
+}
+
 /** Splits `schema.table` at its first dot; a name without one is in `public`. */
 export function splitName(fullName: string): { schema: string; name: string } {
   const dot = fullName.indexOf('.');
@@ -92,7 +98,7 @@ export function asPgError(error: unknown, side: 'source' | 'sink'): UrutauError 
   if (sqlState !== null) {
     const { code, remedy } = ofSqlState(sqlState, side);
     const text = HOLDS_VALUES.test(sqlState) ? describeFields(fields) : (error as Error).message;
-    return new UrutauError(code, `postgres: ${text} (SQLSTATE ${sqlState})`, {
+    return new UrutauError(code, `postgres ${side}: ${text} (SQLSTATE ${sqlState})`, {
       cause: error,
       remedy,
       column: fields.column,
@@ -101,7 +107,13 @@ export function asPgError(error: unknown, side: 'source' | 'sink'): UrutauError 
   if (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError) {
     return new UrutauError('internal', error.message, { cause: error });
   }
-  return new UrutauError(unavailable(side), `postgres: ${networkText(error)}`, { cause: error });
+  return new UrutauError(unavailable(side), `postgres ${side}: ${networkText(error)}`, { cause: error });
+}
+
+/** True when the server let nobody in: said beside a connection that lives, it means that the server shuts down. */
+export function isServerClosing(error: unknown): boolean {
+  const { cause } = error as Error;
+  return serverFields(error).sqlState === '57P03' || (cause !== undefined && isServerClosing(cause));
 }
 
 const SESSION_SETTINGS: Record<string, string> = {

@@ -151,7 +151,7 @@ function numericKind(typmod: number): Kind {
 function unsupported({ column, formatted }: ColumnFacts, type: TypeFacts): UnsupportedType {
   return {
     unsupported: `column ${column}: ${classOf(type)} ${formatted} is not supported yet`,
-    remedy: `Leave the column out of the publication (a column list), or change its type, for example to text.`,
+    remedy: 'Change its type, for example to text, or take the table out of the pipeline file.',
   };
 }
 

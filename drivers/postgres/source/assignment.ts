@@ -49,8 +49,9 @@ export async function checkAssignment({ tables }: AssignRequest, context: Assign
     publicationManaged: settings.publicationManaged,
     publication: await loadPublication(query, settings.publicationName),
     tables: await Promise.all(
-      tables.map(async ({ table, fromOffset }) => ({
+      tables.map(async ({ table, fromOffset, hold = false }) => ({
         table,
+        hold,
         from: fromOffset === undefined ? null : decodeOffsetBase64(fromOffset),
         catalog: catalog.get(table) ?? null,
         leaves: catalog.get(table)?.kind === 'p' ? await loadLeafFacts(query, table) : [],
@@ -67,12 +68,12 @@ export async function checkAssignment({ tables }: AssignRequest, context: Assign
     server,
     slot,
     publication,
-    tables: input.tables.map(({ table, from }, i) => ({
+    tables: input.tables.map(({ table, from, hold }) => ({
       table,
       from,
       catalog: catalog.get(table)!,
       rowShape: shapeOfTable(catalog.get(table)!),
-      hold: tables[i]!.hold ?? false,
+      hold,
     })),
   };
 }
@@ -91,6 +92,8 @@ export async function carryOut(checked: CheckedAssignment, context: AssignContex
       ? await syncPublication(query, publicationName, names, publication)
       : [];
   if (slot === null) {
+    // When every table has lost its position there is nothing to keep log for, until one is copied anew.
+    if (names.length === 0) return [];
     const consistentPoint = await createSlot(query, slotName);
     if (publicationManaged && (publication === null || publication.ours)) await markSlotOurs(query, publicationName);
     return checked.tables.map(({ from, ...table }) => ({

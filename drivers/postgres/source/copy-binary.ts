@@ -74,7 +74,7 @@ export class CopyBinaryDecoder {
     if (this.#state !== 'done') throw violation('the trailer', 'the end of the stream');
   }
 
-  /** Field `index` of the row whose value was refused, for the key of the report; null for NULL. */
+  /** Field `index` of the row whose value was refused, for the key of the report; null for NULL, and where it has not come. */
   failedField(index: number): Uint8Array | null {
     const length = this.#lengths[index]!;
     if (length < 0) return null;
@@ -149,9 +149,12 @@ export class CopyBinaryDecoder {
 
   #tooLarge(index: number, bytes: number): UrutauError {
     const { name } = this.#columns[index]!;
+    // What stands there for this field and those after it is of the row before.
+    const length = this.#lengths[index];
+    this.#lengths.fill(-1, index);
     return new UrutauError(
       'row-too-large',
-      `column ${name}: expected a row of at most ${ROW_BYTES_MAX} bytes; with this value of ${this.#lengths[index]} bytes it has ${bytes}`,
+      `column ${name}: expected a row of at most ${ROW_BYTES_MAX} bytes; with this value of ${length} bytes it has ${bytes}`,
       { column: name },
     );
   }

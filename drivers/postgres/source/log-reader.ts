@@ -1,6 +1,6 @@
 import { LIMIT, type Log, UrutauError } from '@urutau/sdk';
 import type pg from 'pg';
-import { asPgError } from '../connection.ts';
+import { asPgError, isServerClosing } from '../connection.ts';
 import type { Lsn } from '../lsn.ts';
 import type { Offset } from '../offset.ts';
 import { columnFactsOf, loadKey, loadRoot, presentTables, type Query } from './catalog.ts';
@@ -322,9 +322,13 @@ export class LogReader {
         else if (name !== feed.table) feed.end(goneAs(feed.table, `it was renamed to ${name}`));
       }
     } catch (error) {
-      this.#options.log.warn('could not look whether all tables are there', {
-        error: asPgError(error, 'source').message,
-      });
+      // A server that shuts down waits for its walsenders, and ours waits for what the destination has not confirmed yet.
+      if (isServerClosing(error)) this.#fail(asPgError(error, 'source'));
+      else {
+        this.#options.log.warn('could not look whether all tables are there', {
+          error: asPgError(error, 'source').message,
+        });
+      }
     }
   }
 

@@ -1,4 +1,5 @@
 import { type Failure, UrutauError } from '@urutau/sdk';
+import { quoteIdent, readableName } from '../connection.ts';
 import { compareOffsets, type Offset } from '../offset.ts';
 import { typeOf } from '../types.ts';
 import type { CatalogTable, Query } from './catalog.ts';
@@ -52,6 +53,8 @@ export interface PreflightInput {
 export interface WantedTable {
   table: string;
   from: Offset | null;
+  /** Only its claim on the log is asked for: its rows are not read. */
+  hold: boolean;
   /** Null when there is no such table, or none that the user may see. */
   catalog: CatalogTable | null;
   /** Of a partitioned table; empty for others. */
@@ -113,7 +116,10 @@ function serverFailures({ server, slot, ownPids }: PreflightInput): Failure[] {
   }
   if (!server.mayReplicate) {
     failures.push(
-      failure(`user ${server.user} may not replicate`, `Run ALTER ROLE ${server.user} REPLICATION as a superuser.`),
+      failure(
+        `user ${server.user} may not replicate`,
+        `Run ALTER ROLE ${quoteIdent(server.user)} REPLICATION as a superuser.`,
+      ),
     );
   }
   if (slot === null && server.slotsFree < 1) {
@@ -163,24 +169,24 @@ function publicationFailures(input: PreflightInput): Failure[] {
   const { publication, publicationName: name, publicationManaged, server, tables } = input;
   if (publication === null) {
     if (!publicationManaged) {
-      const names = tables.map(({ table }) => table).join(', ');
-      const remedy = `Run CREATE PUBLICATION ${name} FOR TABLE ${names} WITH (publish_via_partition_root = true), or set publication.create to true.`;
+      const names = tables.map(({ table }) => readableName(table)).join(', ');
+      const remedy = `Run CREATE PUBLICATION ${quoteIdent(name)} FOR TABLE ${names} WITH (publish_via_partition_root = true), or set publication.create to true.`;
       return [failure(`publication ${name} does not exist`, remedy)];
     }
-    const remedy = `Run GRANT CREATE ON DATABASE ${server.database} TO ${server.user}, or make the publication yourself and set publication.create to existing.`;
+    const remedy = `Run GRANT CREATE ON DATABASE ${quoteIdent(server.database)} TO ${quoteIdent(server.user)}, or make the publication yourself and set publication.create to existing.`;
     return server.mayCreate ? [] : [failure(`user ${server.user} may not create publication ${name}`, remedy)];
   }
   const failures: Failure[] = [];
   if (publication.missingOperations.length > 0) {
-    const remedy = `Run ALTER PUBLICATION ${name} SET (publish = 'insert, update, delete, truncate').`;
+    const remedy = `Run ALTER PUBLICATION ${quoteIdent(name)} SET (publish = 'insert, update, delete, truncate').`;
     failures.push(failure(`publication ${name} leaves out ${publication.missingOperations.join(', ')}`, remedy));
   }
   if (publication.generatedColumns) {
-    const remedy = `Run ALTER PUBLICATION ${name} SET (publish_generated_columns = none).`;
+    const remedy = `Run ALTER PUBLICATION ${quoteIdent(name)} SET (publish_generated_columns = none).`;
     failures.push(failure(`publication ${name} publishes generated columns`, remedy));
   }
   if (!publication.viaRoot && tables.some(({ catalog }) => catalog?.kind === 'p')) {
-    const remedy = `Run ALTER PUBLICATION ${name} SET (publish_via_partition_root = true).`;
+    const remedy = `Run ALTER PUBLICATION ${quoteIdent(name)} SET (publish_via_partition_root = true).`;
     failures.push(failure(`publication ${name} publishes partitions under their own names`, remedy));
   }
   return failures;
@@ -194,30 +200,28 @@ function tableFailures(wanted: WantedTable, input: PreflightInput): Failure[] {
     ];
   }
   if (catalog === null) {
-    const remedy = `Check the name (schema.table), and that user ${input.server.user} has USAGE on the schema.`;
+    const remedy = `Check the name (schema.table, with upper and lower case as in the database), and that user ${input.server.user} has USAGE on the schema.`;
     return [failure(`table ${table} does not exist`, remedy, table), ...positionFailures(wanted, input)];
   }
   return [
-    ...storageFailures(catalog, input),
+    ...storageFailures(catalog),
+    ...(wanted.hold ? [] : readFailures(wanted.leaves, catalog, input)),
     ...publishedFailures(catalog, input),
     ...identityFailures(catalog),
-    ...wanted.leaves.flatMap((leaf) => leafFailures(leaf, catalog, input)),
+    ...wanted.leaves.flatMap((leaf) => leafFailures(leaf, catalog)),
     ...columnFailures(catalog),
     ...positionFailures(wanted, input),
   ];
 }
 
-function storageFailures(
-  { table, kind, partition, persistence, canSelect, hidesRows }: CatalogTable,
-  { server }: PreflightInput,
-): Failure[] {
+function storageFailures({ table, kind, partition, persistence }: CatalogTable): Failure[] {
   const failures: Failure[] = [];
   if (kind !== 'r' && kind !== 'p') {
     failures.push(
       failure(`${table} is ${KINDS[kind] ?? 'no table'}`, 'Name an ordinary or a partitioned table.', table),
     );
   } else if (persistence !== 'p') {
-    failures.push(failure(`${table} is not in the log`, `Run ALTER TABLE ${table} SET LOGGED.`, table));
+    failures.push(failure(`${table} is not in the log`, `Run ALTER TABLE ${readableName(table)} SET LOGGED.`, table));
   } else if (partition) {
     failures.push(
       failure(
@@ -227,22 +231,37 @@ function storageFailures(
       ),
     );
   }
+  return failures;
+}
+
+function readFailures(
+  leaves: readonly LeafFacts[],
+  { table, canSelect, hidesRows }: CatalogTable,
+  { server }: PreflightInput,
+): Failure[] {
+  const failures: Failure[] = [];
+  const user = quoteIdent(server.user);
   if (!canSelect) {
-    failures.push(
-      failure(
-        `user ${server.user} may not read ${table}`,
-        `Run GRANT SELECT ON ${table} TO ${server.user}, with USAGE on its schema.`,
-        table,
-      ),
-    );
+    const remedy = `Run GRANT SELECT ON ${readableName(table)} TO ${user}, with USAGE on its schema.`;
+    failures.push(failure(`user ${server.user} may not read ${table}`, remedy, table));
   }
   if (hidesRows) failures.push(hidden(table, table, server));
+  for (const leaf of leaves) {
+    if (leaf.hidesRows) failures.push(hidden(`partition ${leaf.table}`, table, server));
+    if (leaf.canSelect) continue;
+    const remedy = `Run GRANT SELECT ON ${readableName(leaf.table)} TO ${user}.`;
+    failures.push(failure(`user ${server.user} may not read partition ${leaf.table}`, remedy, table));
+  }
   return failures;
 }
 
 function hidden(relation: string, table: string, { user }: ServerFacts): Failure {
   const problem = `row-level security may hide rows of ${relation} from user ${user}`;
-  return failure(problem, `Run ALTER ROLE ${user} BYPASSRLS as a superuser, or connect as the table's owner.`, table);
+  return failure(
+    problem,
+    `Run ALTER ROLE ${quoteIdent(user)} BYPASSRLS as a superuser, or connect as the table's owner.`,
+    table,
+  );
 }
 
 const KINDS: Record<string, string> = {
@@ -257,11 +276,11 @@ function publishedFailures({ table, owns }: CatalogTable, input: PreflightInput)
   const { publication, publicationName: name, server } = input;
   const published = publication?.tables.find((entry) => entry.table === table);
   if (published?.partial) {
-    const remedy = `Publish the whole table: run ALTER PUBLICATION ${name} SET TABLE … with neither a column list nor a row filter for it.`;
+    const remedy = `Publish the whole table: run ALTER PUBLICATION ${quoteIdent(name)} SET TABLE … with neither a column list nor a row filter for it.`;
     return [failure(`publication ${name} filters rows or columns of ${table}`, remedy, table)];
   }
   if (publication && !publication.ours) {
-    const remedy = `Run ALTER PUBLICATION ${name} ADD TABLE ${table} as its owner.`;
+    const remedy = `Run ALTER PUBLICATION ${quoteIdent(name)} ADD TABLE ${readableName(table)} as its owner.`;
     return published ? [] : [failure(`publication ${name} lacks ${table}`, remedy, table)];
   }
   const remedy = `Let its owner publish it and set publication.create to existing, or run GRANT of the owner's role to ${server.user}.`;
@@ -272,10 +291,14 @@ function publishedFailures({ table, owns }: CatalogTable, input: PreflightInput)
 function identityFailures({ table, kind, key, replicaIdentity, columns }: CatalogTable): Failure[] {
   if (kind !== 'r' && kind !== 'p') return [];
   const failures: Failure[] = [];
-  const full = `ALTER TABLE ${table} REPLICA IDENTITY FULL`;
+  const full = `ALTER TABLE ${readableName(table)} REPLICA IDENTITY FULL`;
   if (replicaIdentity === 'n') {
     failures.push(
-      failure(`${table} has REPLICA IDENTITY NOTHING`, `Run ALTER TABLE ${table} REPLICA IDENTITY DEFAULT.`, table),
+      failure(
+        `${table} has REPLICA IDENTITY NOTHING`,
+        `Run ALTER TABLE ${readableName(table)} REPLICA IDENTITY DEFAULT.`,
+        table,
+      ),
     );
   } else if (replicaIdentity !== 'f' && key.length === 0) {
     failures.push(
@@ -283,21 +306,17 @@ function identityFailures({ table, kind, key, replicaIdentity, columns }: Catalo
     );
   }
   for (const name of key.filter((name) => columns.every(({ column }) => column !== name))) {
-    const remedy = `Make a unique index on other columns and run ALTER TABLE ${table} REPLICA IDENTITY USING INDEX with it.`;
+    const remedy = `Make a unique index on other columns and run ALTER TABLE ${readableName(table)} REPLICA IDENTITY USING INDEX with it.`;
     failures.push(failure(`key column ${name} of ${table} is generated and not in the log`, remedy, table));
   }
   for (const column of columns.filter((column) => column.key && !column.notNull)) {
-    const remedy = `Run ALTER TABLE ${table} ALTER COLUMN ${column.column} SET NOT NULL.`;
+    const remedy = `Run ALTER TABLE ${readableName(table)} ALTER COLUMN ${quoteIdent(column.column)} SET NOT NULL.`;
     failures.push(failure(`key column ${column.column} of ${table} may be NULL`, remedy, table));
   }
   return failures;
 }
 
-function leafFailures(
-  leaf: LeafFacts,
-  { table, replicaIdentity }: CatalogTable,
-  { server }: PreflightInput,
-): Failure[] {
+function leafFailures(leaf: LeafFacts, { table, replicaIdentity }: CatalogTable): Failure[] {
   const failures: Failure[] = [];
   if (leaf.kind !== 'r') {
     failures.push(
@@ -310,20 +329,14 @@ function leafFailures(
   }
   // With an index each partition's own index is meant, and the server keeps them in step.
   if (leaf.replicaIdentity !== replicaIdentity) {
-    const remedy = `Run ALTER TABLE ${leaf.table} REPLICA IDENTITY as for ${table}: each partition has its own.`;
+    const remedy = `Run ALTER TABLE ${readableName(leaf.table)} REPLICA IDENTITY as for ${table}: each partition has its own.`;
     failures.push(failure(`partition ${leaf.table} has another replica identity than ${table}`, remedy, table));
   }
   if (leaf.kind === 'r' && leaf.persistence !== 'p') {
     failures.push(
-      failure(`partition ${leaf.table} is not in the log`, `Run ALTER TABLE ${leaf.table} SET LOGGED.`, table),
-    );
-  }
-  if (leaf.hidesRows) failures.push(hidden(`partition ${leaf.table}`, table, server));
-  if (!leaf.canSelect) {
-    failures.push(
       failure(
-        `user ${server.user} may not read partition ${leaf.table}`,
-        `Run GRANT SELECT ON ${leaf.table} TO ${server.user}.`,
+        `partition ${leaf.table} is not in the log`,
+        `Run ALTER TABLE ${readableName(leaf.table)} SET LOGGED.`,
         table,
       ),
     );

@@ -4,8 +4,7 @@ import { LIMIT, UrutauError } from '@urutau/sdk';
 export function refusedValue(column: string, expected: string, came: string): UrutauError {
   return new UrutauError('row-refused', `column ${column}: expected ${expected}; came ${came}`, {
     column,
-    remedy:
-      'Correct the row at the source, or let `onInvalid` decide about such values; then run `urutau-host table resume`.',
+    remedy: 'Correct the row at the source, then run `urutau-host table resume`.',
   });
 }
 
@@ -14,7 +13,7 @@ export function largeValue(column: string, bytes: number): UrutauError {
   return new UrutauError(
     'row-too-large',
     `column ${column}: expected a value of at most ${LIMIT.messageBytesMax} bytes; came ${bytes}`,
-    { column },
+    { column, remedy: 'Shorten the value at the source, then run `urutau-host table resume`.' },
   );
 }
 
@@ -29,19 +28,23 @@ export function largeChange(bytes: number): UrutauError {
   );
 }
 
-/** The same error with its table and the row's key, as `keyText` gives it; empty when the key is not known. */
+/** The error of a change, with its table and the row's key, as `keyText` gives it; empty when the key is not known. */
 export function withPlace(error: unknown, table: string, key: string): UrutauError {
   const { code, message, remedy, context } =
     error instanceof UrutauError ? error : new UrutauError('internal', (error as Error).message, { cause: error });
   const place = key === '' ? table : `${table}, row ${key}`;
   return new UrutauError(code, `${place}: ${message}`, {
     cause: error,
-    remedy,
+    remedy: code === 'row-refused' || code === 'row-too-large' ? IN_THE_LOG : remedy,
     ...context,
     table,
     ...(key === '' ? {} : { key }),
   });
 }
+
+/** A correction is a further change: it does not take the refused one out of the log. */
+const IN_THE_LOG =
+  'The log keeps this change whatever becomes of the row: correct the row at the source, then run `urutau-host table resync`.';
 
 /** Bytes that are no value of the column's type at all: the column is not what the catalog said. */
 export function malformedValue(column: string, expected: string, came: string): UrutauError {

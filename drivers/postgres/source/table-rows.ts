@@ -38,17 +38,18 @@ export async function copyRows({ wire, table, rowShape, from, target }: CopyRows
       return false;
     },
   });
-  try {
-    await wire.copy(`COPY (SELECT ${selected.join(', ')} FROM ${from}) TO STDOUT (FORMAT binary)`, {
-      copyData: (buffer, start, end) => {
-        target.comes(end - start);
+  await wire.copy(`COPY (SELECT ${selected.join(', ')} FROM ${from}) TO STDOUT (FORMAT binary)`, {
+    copyData: (buffer, start, end) => {
+      target.comes(end - start);
+      try {
         decoder.push(buffer.subarray(start, end));
-      },
-    });
-    decoder.end();
-  } catch (error) {
-    throw withTable(error, table, rowShape, () => keyIndexes.map((i) => decoder.failedField(i)));
-  }
+      } catch (error) {
+        // Now: the buffer is filled anew before anybody awaits the copy's end.
+        throw withTable(error, table, rowShape, () => keyIndexes.map((i) => decoder.failedField(i)));
+      }
+    },
+  });
+  decoder.end();
 }
 
 function withTable(
@@ -85,7 +86,7 @@ function keyValue(bytes: Uint8Array, kind: Kind): string | null {
     case 'int64':
       return String(view.readBigInt64BE());
     case 'uuid':
-      return view.toString('hex');
+      return view.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
     default:
       return null;
   }
