@@ -1,10 +1,33 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { UrutauError } from '@urutau/contract';
 import Database from 'libsql';
 import type { CheckpointStore } from './store.ts';
 
-/** One sqlite file; a write is on the disk when it returns. */
+/** One sqlite file; a write is on the disk when it returns. What the file refuses is `sink-unavailable`, so it is tried again. */
 export function sqliteStore(path: string): CheckpointStore {
+  const store = orUnavailable(path, () => openStore(path));
+  return {
+    read: (writer, table) => orUnavailable(path, () => store.read(writer, table)),
+    write: (writer, table, checkpoint) => orUnavailable(path, () => store.write(writer, table, checkpoint)),
+    remove: (writer, tables) => orUnavailable(path, () => store.remove(writer, tables)),
+    close: () => store.close(),
+  };
+}
+
+function orUnavailable<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (cause) {
+    throw new UrutauError('sink-unavailable', `positions cannot be kept in ${path}: ${(cause as Error).message}`, {
+      cause,
+      remedy:
+        'Make room on that disk, and let this user write to the file and its folder; the host tries again by itself.',
+    });
+  }
+}
+
+function openStore(path: string): CheckpointStore {
   mkdirSync(dirname(path), { recursive: true });
   const database = new Database(path);
   database.exec('PRAGMA journal_mode = WAL');

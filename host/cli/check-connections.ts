@@ -21,6 +21,7 @@ import { openSource } from '../pipeline/source/source.ts';
 import { Table } from '../pipeline/table/table.ts';
 import { fingerprint } from '../pipeline/table/task.ts';
 import type { Pipeline, TableSpec } from '../spec/pipeline.ts';
+import { count } from './count.ts';
 import type { WithDriver } from './with-driver.ts';
 
 export interface ConnectionCheck {
@@ -104,7 +105,7 @@ class CheckedTable {
     const snapshot = this.checkpoint?.snapshot;
     if (snapshot === 'done') return 'resume from its checkpoint';
     if (snapshot !== undefined && 'ranges' in snapshot)
-      return `resume its snapshot with ${snapshot.ranges.length} ranges left`;
+      return `resume its snapshot with ${count(snapshot.ranges.length, 'range')} left`;
     if (snapshotMode === 'none') return 'stream from now on, without a snapshot';
     const rows = this.estimatedRows === null ? '' : ` of about ${this.estimatedRows.toLocaleString('en-US')} rows`;
     return `snapshot${rows}${snapshot === undefined ? '' : ', begun anew'}, then stream`;
@@ -239,7 +240,9 @@ async function collect(failures: Failure[], work: () => Promise<unknown>): Promi
   try {
     await work();
   } catch (error) {
-    failures.push(...failuresOf(error));
+    // A source that is away says so to every question.
+    const told = new Set(failures.map(({ problem }) => problem));
+    failures.push(...failuresOf(error).filter(({ problem }) => !told.has(problem)));
   }
 }
 

@@ -72,9 +72,9 @@ function rowsText({ estimatedRows }: TableListing): string[] {
   return estimatedRows === undefined ? [] : [`about ${estimatedRows.toLocaleString('en-US')} rows`];
 }
 
-/** Without the schema that everybody means; other schemas stay, so that names do not meet. */
+/** Without the schema that everybody means; others stay, so that names do not meet, and so does one before a dotted name. */
 function targetOf(name: string): string {
-  return name.startsWith('public.') ? name.slice('public.'.length) : name;
+  return /^public\.[^.]+$/.test(name) ? name.slice('public.'.length) : name;
 }
 
 /** Quoted unless it surely needs no quotes: a JSON text is YAML too, always of one line. */

@@ -203,7 +203,8 @@ function conclude(
   { tables }: PipelineStatus,
   say: (text: string, fields: Record<string, unknown>) => void,
 ): ExitCode {
-  for (const table of tables) {
+  for (const last of tables) {
+    const table = last.state === 'waiting' ? { ...last, state: 'stopped' } : last;
     const { source, target, state, reason, totals } = table;
     say([tableLine(table), ...pauseLines(table)].join('\n'), { table: source, target, state, reason, ...totals });
   }

@@ -10,6 +10,7 @@ import { closest } from '../spec/did-you-mean.ts';
 import type { Pipeline, TableSpec } from '../spec/pipeline.ts';
 import { columns } from './columns.ts';
 import type { CommandContext } from './command-context.ts';
+import { count } from './count.ts';
 import { hostStore } from './host-store.ts';
 import { interruptible } from './interruptible.ts';
 import { json, type OutputFormat, outputOption } from './output-option.ts';
@@ -115,7 +116,7 @@ function cells({ source, target, state, snapshot, totals, lastCommitTs }: Status
     source,
     target,
     state,
-    typeof snapshot === 'string' ? snapshot : `${snapshot.rangesLeft} ranges left`,
+    typeof snapshot === 'string' ? snapshot : `${count(snapshot.rangesLeft, 'range')} left`,
     rows === null ? '-' : rows.toLocaleString('en-US'),
     lastCommitTs ?? '-',
   ];

@@ -177,7 +177,8 @@ export class Pipeline {
       const end = await this.#oneSession(source, sink, stop);
       if (this.#fatal) return { kind: 'failed', error: this.#fatal };
       if (end.kind !== 'again') return end;
-      log.info('session begins anew', { why: end.why });
+      if (end.error === null) log.info('session begins anew', { why: end.why });
+      else log.warn('session begins anew', { why: end.why, code: end.error.code, remedy: end.error.remedy });
       if (end.table && end.error) this.#countRestart(end.table, end.error);
       failures = end.error === null || nowMs() - beganMs > WELL_MS ? 0 : failures + 1;
       if (failures > 0) await this.#wait(backoffMs(failures, DELAY, this.#options.random()), stop);

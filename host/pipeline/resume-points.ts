@@ -64,6 +64,9 @@ interface Stored {
 
 async function storedCheckpoints({ sink, tables, faulted }: SessionOptions): Promise<Map<Table, Stored>> {
   const answers = await sink.checkpoints(tables.map(({ settings }) => settings.target));
+  // The destination as a whole refuses: assigned without positions, every table would lose its claim on the log.
+  const refusals = [...answers.values()].filter((answer) => answer instanceof UrutauError);
+  if (refusals.length > 0 && refusals.length === answers.size) throw refusals[0];
   const stored = new Map<Table, Stored>();
   for (const table of tables) {
     const answer = answers.get(table.settings.target) ?? null;
@@ -90,7 +93,10 @@ function readable(text: string, table: Table): Checkpoint | null {
   }
 }
 
-/** ASG-5: tables that fail are paused, where they are not already; the rest is assigned without them. */
+/**
+ * ASG-5: a table that fails is paused and asked for again with a mere claim on the log, which needs less than reading
+ * its rows; one whose claim fails is left out.
+ */
 async function assign(
   call: NonNullable<SourcePort['assign']>,
   options: SessionOptions,
@@ -106,7 +112,7 @@ async function assign(
       const failed = tables.filter(({ name }) => failures.some(({ table }) => table === name));
       const general = failures.length === 0 || failures.some(({ table }) => table === undefined);
       if (general || failed.length === 0) throw error;
-      tables = tables.filter((table) => !failed.includes(table));
+      tables = tables.filter((table) => table.wanted || !failed.includes(table));
       for (const table of failed.filter(({ wanted }) => wanted)) {
         const own = failures.filter((failure) => failure.table === table.name);
         const [first] = own;

@@ -215,6 +215,34 @@ test('a slot that was dropped, or recreated, while nobody read is a lost positio
   ]);
 });
 
+test('a held table whose rows the user may not read at the moment stays published and keeps its claim', async () => {
+  const { uri, client, name } = await freshDatabase(inject('postgres18'), 'held');
+  await client.query(`
+    CREATE TABLE t (id int PRIMARY KEY);
+    CREATE ROLE ${name} LOGIN REPLICATION;
+    GRANT CREATE ON DATABASE ${name} TO ${name};
+    GRANT CREATE ON SCHEMA public TO ${name};
+    ALTER TABLE t OWNER TO ${name}`);
+  const url = new URL(uri);
+  url.username = name;
+  const source = startSource(url.href, name);
+  const { tables } = await source.assign({ tables: [{ table: 'public.t' }] });
+  const fromOffset = tables['public.t']!.start;
+  await client.query(`REVOKE SELECT ON t FROM ${name}; INSERT INTO t VALUES (1)`);
+
+  expect(problems(await rejection(source.assign({ tables: [{ table: 'public.t', fromOffset }] })))).toEqual([
+    `user ${name} may not read public.t`,
+  ]);
+  await source.assign({ tables: [{ table: 'public.t', fromOffset, hold: true }] });
+  await client.query(`GRANT SELECT ON t TO ${name}; INSERT INTO t VALUES (2)`);
+  await source.assign({ tables: [{ table: 'public.t', fromOffset }] });
+  const reader = await openChanges(source, 'public.t', fromOffset);
+
+  expect((await reader.until(2)).map(({ after }) => after)).toEqual([{ id: '1' }, { id: '2' }]);
+  await source.close();
+  await client.query(`DROP OWNED BY ${name}; DROP ROLE ${name}`);
+});
+
 test('a table that was taken out of the publication meanwhile, or a publication made anew, is a lost position', async () => {
   const { uri, client, name } = await freshDatabase(inject('postgres18'), 'lostpub');
   await client.query('CREATE TABLE t (id int PRIMARY KEY)');
@@ -261,6 +289,19 @@ test('a table added to a running slot begins after every transaction that wrote 
   const reader = await openChanges(source, 'public.late');
   await client.query('INSERT INTO late VALUES (2)');
   expect((await reader.until(1)).map(({ after }) => after)).toEqual([{ id: '2' }]);
+});
+
+test('where every table has lost its position nothing is made until one of them is copied anew', async () => {
+  const { uri, client, name } = await freshDatabase(inject('postgres18'), 'replaced');
+  await client.query('CREATE TABLE t (id int PRIMARY KEY)');
+  const source = startSource(uri, name);
+
+  await source.assign({ tables: [] });
+  expect((await client.query('SELECT FROM pg_replication_slots WHERE slot_name = $1', [name])).rowCount).toBe(0);
+
+  await source.assign({ tables: [{ table: 'public.t' }] });
+  const made = [`replication slot ${name}`, `publication ${name}_pub`];
+  expect(await source.teardown({ writer: 'w', tables: 'all', check: true })).toEqual({ items: made });
 });
 
 test('teardown names and removes the slot and the publication that the source made, and leaves others alone', async () => {

@@ -43,6 +43,23 @@ test('the ranges of a plan bring every row exactly once, also those on pages tha
   );
 });
 
+test('a row of a snapshot that cannot be held is named by its key, also when more rows come behind it', async () => {
+  const { uri, client, name } = await freshDatabase(inject('postgres18'), 'refusedrow');
+  const id = '0191e0a2-0b0c-7d0e-8f00-1234567890ab';
+  await client.query(`CREATE TABLE t (id uuid PRIMARY KEY, d date, v text);
+    INSERT INTO t VALUES ('${id}', 'infinity', 'x');
+    INSERT INTO t SELECT gen_random_uuid(), '2020-01-01', repeat('x', 1000) FROM generate_series(1, 2000)`);
+  const source = startSource(uri, name);
+  const { tables } = await source.assign({ tables: [{ table: 'public.t' }] });
+  const [range] = (await source.plan({ table: 'public.t', ranges: 1 })).ranges;
+
+  await expect(readRange(source, 'public.t', range!, 9000, tables['public.t']!.start)).rejects.toMatchObject({
+    code: 'row-refused',
+    remedy: expect.stringContaining('urutau-host table resume'),
+    context: { table: 'public.t', column: 'd', key: `id=${id}` },
+  });
+});
+
 test('an empty table has one range whose only batch says that nothing is left', async () => {
   const { uri, client, name } = await freshDatabase(inject('postgres18'), 'empty');
   await client.query('CREATE TABLE t (id int PRIMARY KEY)');

@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { UrutauError } from '@urutau/sdk';
 import { expect, inject, test } from 'vitest';
 import { freshDatabase } from '../../services/databases.ts';
+import { ownPostgres } from '../../services/postgres.ts';
 import { type ChangesReader, HASTY, openChanges, startSource } from './source-harness.ts';
 
 test('inserts, updates, deletes, changed keys and truncates arrive in order with what the log holds of them', async () => {
@@ -205,6 +208,7 @@ test('a value that its column cannot hold ends only its own table’s stream and
   expect(await t.failure()).toMatchObject({
     code: 'row-refused',
     context: { table: 'public.t', column: 'd', key: 'id=7' },
+    remedy: expect.stringContaining('urutau-host table resync'),
   });
   expect(await u.until(1)).toHaveLength(1);
 });
@@ -297,6 +301,24 @@ test('a lost connection ends every stream as source-unavailable, and a new assig
   await source.assign({ tables: [{ table: 'public.t', fromOffset }] });
   const next = await openChanges(source, 'public.t', fromOffset);
   expect((await next.until(1)).map(({ after }) => after)).toEqual([{ id: '2' }]);
+});
+
+test('a server that is told to stop is not kept waiting for changes that nobody has confirmed', async () => {
+  const server = await ownPostgres();
+  const { uri, client, name } = await freshDatabase(server, 'stopped');
+  await client.query('CREATE TABLE t (id int PRIMARY KEY)');
+  const source = startSource(uri, name, HASTY);
+  await source.assign({ tables: [{ table: 'public.t' }] });
+  const reader = await openChanges(source, 'public.t');
+  await client.query('INSERT INTO t VALUES (1)');
+  await reader.until(1);
+
+  const failure = reader.failure();
+  await server.stop();
+
+  expect(await failure).toMatchObject({ code: 'source-unavailable' });
+  // A server that has to be killed at last does not come to write this line.
+  expect(readFileSync(join(server.folder, 'postgres.log'), 'utf8')).toContain('database system is shut down');
 });
 
 test('a partition that comes later with another replica identity ends the table before its first change', async () => {

@@ -1,7 +1,14 @@
 import { UrutauError } from '@urutau/sdk';
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { asPgError, pgConfig, quoteName, splitName } from '../../../../drivers/postgres/connection.ts';
+import {
+  asPgError,
+  isServerClosing,
+  pgConfig,
+  quoteName,
+  readableName,
+  splitName,
+} from '../../../../drivers/postgres/connection.ts';
 
 test('a uri gives its parts, decoded, with the settings that the text form of values needs', () => {
   const config = pgConfig({
@@ -78,7 +85,7 @@ test('a server’s message that quotes a value is replaced by the names of colum
   });
 
   expect(asPgError(error, 'sink').message).toBe(
-    'postgres: the server refused a value: table t, column c (SQLSTATE 22P02)',
+    'postgres sink: the server refused a value: table t, column c (SQLSTATE 22P02)',
   );
 });
 
@@ -87,7 +94,7 @@ test('a refused connection is unavailable, a fault of the program is internal, a
 
   expect(asPgError(Object.assign(new Error(''), { code: 'ECONNREFUSED' }), 'source')).toMatchObject({
     code: 'source-unavailable',
-    message: 'postgres: the connection failed (ECONNREFUSED)',
+    message: 'postgres source: the connection failed (ECONNREFUSED)',
   });
   expect(asPgError(new TypeError('x is not a function'), 'source').code).toBe('internal');
   expect(asPgError(typed, 'sink')).toBe(typed);
@@ -96,6 +103,19 @@ test('a refused connection is unavailable, a fault of the program is internal, a
 test('names are quoted so that they mean exactly themselves, and a schema ends at the first dot', () => {
   expect(quoteName('Sales."odd".table')).toBe('"Sales"."""odd"".table"');
   expect(splitName('orders')).toEqual({ schema: 'public', name: 'orders' });
+});
+
+test('a name in a statement for a person has quotes only where it needs them', () => {
+  expect(readableName('public.orders')).toBe('public.orders');
+  expect(readableName('public.Order.Lines')).toBe('public."Order.Lines"');
+});
+
+test('a server that lets nobody in is told from one that ends a connection, also inside a wrapped error', () => {
+  const closing = serverError('57P03', 'the database system is shutting down');
+
+  expect(isServerClosing(closing)).toBe(true);
+  expect(isServerClosing(asPgError(closing, 'source'))).toBe(true);
+  expect(isServerClosing(asPgError(serverError('57P01', 'terminating connection'), 'source'))).toBe(false);
 });
 
 function serverError(code: string, message: string): pg.DatabaseError {

@@ -91,7 +91,7 @@ test.each<[string, Partial<ColumnFacts>]>([
 
   expect(typeOf(column)).toEqual({
     unsupported: expect.stringMatching(new RegExp(`^column c: the .*${word} .*is not supported yet$`)),
-    remedy: expect.stringContaining('publication'),
+    remedy: expect.stringContaining('pipeline file'),
   });
   expect(() => fieldFor(column)).toThrow(UrutauError);
   expect(() => fieldFor(column)).toThrow(facts.formatted);

@@ -13,6 +13,7 @@ test('the file names tables with their keys and sizes, and keeps those without a
     tables: [
       { name: 'public.orders', supportsSnapshot: true, primaryKey: ['id'], estimatedRows: 1200 },
       { name: 'audit.log', supportsSnapshot: true, primaryKey: ['day', 'line'] },
+      { name: 'public.Order.Lines', supportsSnapshot: true, primaryKey: ['id'] },
       { name: 'public.notes', supportsSnapshot: true },
     ],
   });
@@ -20,6 +21,8 @@ test('the file names tables with their keys and sizes, and keeps those without a
   expect(text.split('\n')[0]).toBe('# yaml-language-server: $schema=contract/schemas/pipeline.schema.json');
   expect(text).toContain('  - source: public.orders   # key: id; about 1,200 rows\n    target: orders\n');
   expect(text).toContain('  - source: audit.log   # key: day, line\n    target: audit.log\n');
+  // Without its schema it would be a table Lines in a schema Order.
+  expect(text).toContain('    target: public.Order.Lines\n');
   expect(text).toContain('have no primary key');
   expect(text).toContain('  # - source: public.notes   # no key\n  #   target: notes\n  #   writeMode: append\n');
 });

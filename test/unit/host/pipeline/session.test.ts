@@ -204,6 +204,37 @@ test('a table that is paused by a fault of the sink keeps its claim on the log',
   expect(source.assigned).toEqual([[{ table: 'orders', fromOffset: offset(1), hold: true }]]);
 });
 
+test('a table that the source cannot read now is paused and keeps its claim on the log', async () => {
+  const { source, sink, run, become, stop } = session(['orders', 'items']);
+  done(sink, 'orders');
+  done(sink, 'items');
+  source.whileAssigning = ({ tables }) => {
+    if (tables[0]!.hold) return;
+    const failures = [{ table: 'orders', problem: 'the user may not read it', remedy: 'grant it' }];
+    throw new UrutauError('precondition-failed', 'one table failed', { failures });
+  };
+
+  const ended = run();
+  await become('items streaming');
+  stop.abort();
+  await ended;
+
+  expect(source.assigned.at(-1)).toEqual([
+    { table: 'orders', fromOffset: offset(1), hold: true },
+    { table: 'items', fromOffset: offset(1) },
+  ]);
+});
+
+test('a destination that refuses to tell any position ends the session before a claim on the log is given up', async () => {
+  const { source, sink, run } = session(['orders', 'items']);
+  const refused = new UrutauError('precondition-failed', 'permission denied for schema urutau');
+  for (const table of ['orders', 'items']) sink.stored.set(table, refused);
+
+  await expect(run()).rejects.toBe(refused);
+
+  expect(source.assigned).toEqual([]);
+});
+
 test('a paused table whose claim the source refuses does not hold up the others', async () => {
   const { source, sink, tables, run, become, stop } = session(['orders', 'items']);
   done(sink, 'orders');

@@ -34,7 +34,7 @@ test.each(REFUSED)('%s: a value that the kind cannot hold is a refused row that 
       code: 'row-refused',
       message: expect.stringMatching(new RegExp(`^column amount: expected .*; came ${came}$`)),
       context: { column: 'amount' },
-      remedy: expect.stringContaining('onInvalid'),
+      remedy: expect.stringContaining('Correct the row'),
     }),
   );
 });

@@ -110,6 +110,17 @@ test('a row over the message limit is refused by its length alone, with the colu
   );
 });
 
+test('of a row that is too large only the fields that have come can be seen', () => {
+  const { decoder } = collect(3);
+  const begun = Buffer.concat([Buffer.from([0, 3]), field('key'), int32(LIMIT.messageBytesMax)]);
+
+  decoder.push(Buffer.concat([HEADER, row(['a', 'b', 'c'])]));
+  expect(() => decoder.push(begun)).toThrow(expect.objectContaining({ code: 'row-too-large' }));
+
+  expect(Buffer.from(decoder.failedField(0)!).toString()).toBe('key');
+  expect([decoder.failedField(1), decoder.failedField(2)]).toEqual([null, null]);
+});
+
 test('the fields of a row whose value was refused can still be seen', () => {
   const refusal = new Error('refused');
   const { decoder } = collect(3, undefined, (value) => {
