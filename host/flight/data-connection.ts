@@ -27,7 +27,7 @@ export interface CallStatus {
 /**
  * One HTTP/2 connection for streams of data, spoken as gRPC without grpc-js: its client joins the pieces of each message
  * into one buffer and copies it again to send it, and a relay needs neither. Actions stay with grpc-js.
- * (docs/decisions: the data path speaks HTTP/2 itself.)
+ * (docs/decisions/20261130-rows-pass-the-host-without-grpc-js.md)
  */
 export class DataConnection {
   readonly #session: ClientHttp2Session;
