@@ -1,5 +1,5 @@
 import { descriptorMessage, type FlightDescriptor } from './flight-messages.ts';
-import { fieldsOf, varint } from './protobuf.ts';
+import { varint } from './protobuf.ts';
 
 /** One message of a DoGet or DoPut stream. The views lie over the received buffer: nothing is copied. */
 export interface FlightData {
@@ -24,29 +24,16 @@ const DESCRIPTOR = 1;
 const DATA_HEADER = 2;
 const APP_METADATA = 3;
 const DATA_BODY = 1000;
+const VARINT = 0;
+const FIXED64 = 1;
 const LENGTH_DELIMITED = 2;
+const FIXED32 = 5;
 const SPACE = 0x20;
 const NOTHING = new Uint8Array(0);
 
 export function decodeFlightData(message: Uint8Array): FlightData {
-  const data: FlightData = { dataHeader: NOTHING, appMetadata: NOTHING, dataBody: NOTHING };
-  for (const { number, bytes } of fieldsOf(message)) {
-    switch (number) {
-      case DESCRIPTOR:
-        data.descriptor = descriptorMessage.decode(bytes);
-        break;
-      case DATA_HEADER:
-        data.dataHeader = bytes;
-        break;
-      case APP_METADATA:
-        data.appMetadata = bytes;
-        break;
-      case DATA_BODY:
-        data.dataBody = bytes;
-        break;
-    }
-  }
-  return data;
+  const { body, ...rest } = decodeFlightDataPieces([message]);
+  return { ...rest, dataBody: body[0] ?? NOTHING };
 }
 
 /** The same of a message that lies in pieces: the body stays in its pieces, whatever is small is joined where it must be. */
@@ -59,8 +46,10 @@ export function decodeFlightDataPieces(pieces: readonly Uint8Array[]): FlightDat
   const cursor = new PiecesCursor(pieces);
   while (!cursor.atEnd) {
     const tag = cursor.varint();
-    if ((tag & 7) !== LENGTH_DELIMITED)
-      throw new Error(`field ${tag >> 3} of FlightData has a wire type that is not in use`);
+    if ((tag & 7) !== LENGTH_DELIMITED) {
+      cursor.skip(tag);
+      continue;
+    }
     const length = cursor.varint();
     switch (tag >> 3) {
       case DESCRIPTOR:
@@ -89,6 +78,7 @@ class PiecesCursor {
 
   constructor(pieces: readonly Uint8Array[]) {
     this.#pieces = pieces;
+    this.#advance(0); // The first piece may be empty.
   }
 
   get atEnd(): boolean {
@@ -104,6 +94,23 @@ class PiecesCursor {
       if (byte < 0x80) return value;
     }
     throw new Error('a length inside FlightData is out of range');
+  }
+
+  /** Passes over the value of a field that is not in use, as protobuf asks for. */
+  skip(tag: number): void {
+    switch (tag & 7) {
+      case VARINT:
+        while (this.#byte() >= 0x80);
+        return;
+      case FIXED64:
+        this.pieces(8);
+        return;
+      case FIXED32:
+        this.pieces(4);
+        return;
+      default:
+        throw new Error(`field ${tag >> 3} of FlightData has a wire type that is not in use`);
+    }
   }
 
   bytes(length: number): Uint8Array {
@@ -142,9 +149,8 @@ class PiecesCursor {
 }
 
 /**
- * The serialized message as grpc-js takes it. grpc-js asks a serialized message for its length and then copies it
- * behind the five bytes of its frame; this object writes its pieces straight there, which saves one copy of the body.
- * `framesAreWrittenInPieces` in the SDK and the host keep a plain Buffer as the fallback.
+ * A serialized message that was never joined. The host writes its pieces as they are. grpc-js, in the SDK, asks for the
+ * length and then copies the message behind the five bytes of its frame, which `copy` does in one go.
  */
 export class PiecewiseMessage {
   readonly pieces: readonly Uint8Array[];

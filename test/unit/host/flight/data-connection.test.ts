@@ -50,6 +50,24 @@ test('FlightData is read from pieces as it is from one buffer', () => {
   );
 });
 
+test('a field that is not in use is passed over, whatever its wire type', () => {
+  const unknown = [
+    [0x78, 0xff, 0x01], // 15, varint
+    [0x79, 1, 2, 3, 4, 5, 6, 7, 8], // 15, 64 bits
+    [0x7d, 1, 2, 3, 4], // 15, 32 bits
+    [0x7a, 2, 9, 9], // 15, bytes
+  ].map((bytes) => Uint8Array.from(bytes));
+  const message = encodeFlightData({ dataHeader: Uint8Array.of(1, 2, 3), body: [Uint8Array.of(4, 5)] }).toBuffer();
+
+  for (const pieces of [
+    [...unknown, message],
+    [message, ...unknown],
+  ]) {
+    const { dataHeader, body } = decodeFlightDataPieces(pieces);
+    expect([[...dataHeader], body.map((piece) => [...piece])]).toEqual([[1, 2, 3], [[4, 5]]]);
+  }
+});
+
 test('a message that is cut short is refused', () => {
   const message = encodeFlightData({ dataHeader: Uint8Array.of(1, 2, 3), body: [Uint8Array.of(4, 5)] }).toBuffer();
 
