@@ -3,6 +3,7 @@ import type { CheckpointStore } from '../checkpoint/store.ts';
 import { FlightClient } from '../flight/client.ts';
 import type { Log } from '../observe/log.ts';
 import { backoffMs } from '../supervisor/backoff.ts';
+import { pause, systemClock } from '../supervisor/clock.ts';
 import type { DriverConnection, RunningDriver, Supervisor, SupervisorStatus } from '../supervisor/supervisor.ts';
 import { runSession, type SessionEnd, type SessionHandle } from './session.ts';
 import { openSink } from './sink/sink.ts';
@@ -181,7 +182,10 @@ export class Pipeline {
       else log.warn('session begins anew', { why: end.why, code: end.error.code, remedy: end.error.remedy });
       if (end.table && end.error) this.#countRestart(end.table, end.error);
       failures = end.error === null || nowMs() - beganMs > WELL_MS ? 0 : failures + 1;
-      if (failures > 0) await this.#wait(backoffMs(failures, DELAY, this.#options.random()), stop);
+      if (failures > 0) {
+        const delayMs = backoffMs(failures, DELAY, this.#options.random());
+        await pause(systemClock, delayMs, AbortSignal.any([stop, this.#again.signal]));
+      }
     }
   }
 
@@ -296,19 +300,6 @@ export class Pipeline {
     const client = this.#clients.get(endpoint);
     if (client) return client;
     throw new UrutauError('source-unavailable', 'the driver ended while a session was being opened');
-  }
-
-  #wait(ms: number, stop: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(done, ms);
-      const signals = [stop, this.#again.signal];
-      for (const signal of signals) signal.addEventListener('abort', done, { once: true });
-      function done(): void {
-        clearTimeout(timer);
-        for (const signal of signals) signal.removeEventListener('abort', done);
-        resolve();
-      }
-    });
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Log } from '../observe/log.ts';
+import { pause, systemClock } from '../supervisor/clock.ts';
 import type { SourcePort } from './source/port.ts';
 import type { TableTask } from './table/task.ts';
 
@@ -43,7 +44,7 @@ export async function watchProgress(watch: ProgressWatch): Promise<void> {
       idleCommitMs = watch.nowMs();
       for (const task of watch.tasks()) task.commitSoon();
     }
-    await pause(isEager(watch) ? POLL_EAGER_MS : POLL_IDLE_MS, signal);
+    await pause(systemClock, isEager(watch) ? POLL_EAGER_MS : POLL_IDLE_MS, signal);
   }
 }
 
@@ -96,16 +97,4 @@ function byQuiet({ source, tasks, nowMs }: ProgressWatch): () => Promise<boolean
       return events === undefined ? quietMs >= BASE_QUIET_MS : events === 0;
     });
   };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, ms);
-    signal.addEventListener('abort', done, { once: true });
-    function done(): void {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    }
-  });
 }

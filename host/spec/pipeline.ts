@@ -1,3 +1,4 @@
+import type { SupervisionSettings } from '../supervisor/supervisor.ts';
 import type { Position } from './locate.ts';
 import type { Path } from './path.ts';
 import type { PipelineFile, TableBlock } from './schema/pipeline-file.ts';
@@ -18,7 +19,7 @@ export interface Pipeline {
   /** Most bytes in flight between source and destination. */
   readonly windowBytes: number;
   readonly pausedLogLimitBytes?: number;
-  readonly supervision: SupervisionSpec;
+  readonly supervision: SupervisionSettings;
   /** What the file said, secrets sealed, with the place of each field. */
   readonly written: { readonly file: PipelineFile; locate(path: Path): Position };
 }
@@ -72,17 +73,3 @@ export type StoreSpec =
   | { readonly kind: 'memory' }
   /** Without a path the file lies below the state folder. A path is absolute. */
   | { readonly kind: 'sqlite'; readonly path?: string };
-
-export interface SupervisionSpec {
-  readonly heartbeatMs: number;
-  readonly misses: number;
-  readonly readyMs: number;
-  readonly stopMs: number;
-  readonly backoff: { readonly firstMs: number; readonly maxMs: number };
-  readonly breaker: {
-    readonly failures: number;
-    readonly windowMs: number;
-    readonly holdMs: number;
-    readonly then: 'hold' | 'exit';
-  };
-}

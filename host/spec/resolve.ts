@@ -1,4 +1,5 @@
 import { resolve as resolvePath } from 'node:path';
+import type { SupervisionSettings } from '../supervisor/supervisor.ts';
 import { parseDuration, parseSize } from './durations-and-sizes.ts';
 import { fullTarget, namespaceOf } from './names.ts';
 import type {
@@ -8,7 +9,6 @@ import type {
   PipelineSink,
   PipelineSource,
   StoreSpec,
-  SupervisionSpec,
   TableSpec,
 } from './pipeline.ts';
 import type { PipelineFile, SinkBlock, SourceBlock, TableBlock } from './schema/pipeline-file.ts';
@@ -131,7 +131,7 @@ function supervisionOf({
   stop,
   backoff,
   breaker,
-}: NonNullable<PipelineFile['supervision']>): SupervisionSpec {
+}: NonNullable<PipelineFile['supervision']>): SupervisionSettings {
   return {
     heartbeatMs: ms(heartbeat ?? '2s'),
     misses: misses ?? 7,

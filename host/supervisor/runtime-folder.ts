@@ -54,7 +54,7 @@ export async function sweepRuntimeFolders(env: Readonly<Record<string, string | 
 const PREFIX = 'urutau-';
 
 /** Longer socket paths are cut in silence by the system (sun_path less its closing zero). */
-const SOCKET_PATH_BYTES_MAX = process.platform === 'darwin' ? 103 : 107;
+export const SOCKET_PATH_BYTES_MAX = process.platform === 'darwin' ? 103 : 107;
 
 async function makeFolder(env: Readonly<Record<string, string | undefined>>): Promise<string> {
   const { pid, startedAt, namespace } = thisHost();
