@@ -5,6 +5,7 @@ import { sourceConfig } from '../../../drivers/postgres/source/config.ts';
 import { PostgresSource } from '../../../drivers/postgres/source/postgres-source.ts';
 import { freshDatabase } from '../../services/databases.ts';
 import { ownPostgres } from '../../services/postgres.ts';
+import { waitFor } from '../pipeline/host-process.ts';
 import { openChanges, readAll, SILENT, startSource } from './source-harness.ts';
 
 const rejection = async (work: Promise<unknown>): Promise<UrutauError> =>
@@ -196,6 +197,10 @@ test('a slot that was dropped, or recreated, while nobody read is a lost positio
   const request = { tables: [{ table: 'public.t', fromOffset }, { table: 'public.u' }] };
   const source = startSource(uri, name);
 
+  await waitFor('the slot being free', 10_000, async () => {
+    const { rows } = await client.query('SELECT active FROM pg_replication_slots WHERE slot_name = $1', [name]);
+    return rows[0].active ? null : true;
+  });
   await client.query('SELECT pg_drop_replication_slot($1)', [name]);
   const dropped = await rejection(source.assign(request));
   await client.query('INSERT INTO t VALUES (1)');
