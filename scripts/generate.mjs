@@ -1,4 +1,5 @@
-// Writes what is made from contract/registry: contract/ts/registry.ts and the tables of contract/CONTRACT.md.
+// Writes what is made from contract/registry: contract/ts/registry.ts, the tables of contract/CONTRACT.md, and the list
+// of docs/fault-points.md.
 // `--check` writes nothing and fails when a file is not what would be written.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -12,10 +13,12 @@ const errors = registry('errors');
 const limits = registry('limits');
 const environment = registry('environment');
 const metadata = registry('metadata');
+const faultPoints = registry('fault-points');
 
 const stale = [];
 emit('contract/ts/registry.ts', registrySource());
-emit('contract/CONTRACT.md', withTables(readFileSync(join(root, 'contract/CONTRACT.md'), 'utf8')));
+emit('contract/CONTRACT.md', withTables('contract/CONTRACT.md', contractTables()));
+emit('docs/fault-points.md', withTables('docs/fault-points.md', faultTables()));
 if (stale.length > 0) {
   console.error(`not up to date with contract/registry: ${stale.join(', ')}; run \`npm run generate\``);
   process.exit(1);
@@ -39,6 +42,10 @@ function registrySource() {
   const quoted = (text) => `'${text.replaceAll("'", "\\'")}'`;
   const withDoc = (list, value) =>
     list.map((item) => `  /** ${item.summary} */\n  ${item.id}: ${value(item)},`).join('\n');
+  const faultEntry = (f) => {
+    const action = f.action === undefined ? 'null' : quoted(actions.find((a) => a.id === f.action).name);
+    return `{ kind: ${quoted(f.kind)}, action: ${action} }`;
+  };
   const errorEntry = (e) => `{ grpc: ${quoted(e.grpc)}, retry: ${quoted(e.retry)}, remedy: ${quoted(e.remedy)} }`;
   return `// Generated from contract/registry by \`npm run generate\`. Do not edit.
 
@@ -87,12 +94,18 @@ ${entries(errors, (e) => quoted(e.code), errorEntry)}
 } as const satisfies Record<string, { grpc: GrpcStatusName; retry: Retry; remedy: string }>;
 export type ErrorCode = keyof typeof ERRORS;
 
+/** Places in a process's work at which a test may let it fail, and what each is: a step, an answer or a stream. */
+export const FAULT_POINTS = {
+${entries(faultPoints, (f) => quoted(f.name), faultEntry)}
+} as const satisfies Record<string, { kind: 'step' | 'reply' | 'stream'; action: ActionName | null }>;
+export type FaultPoint = keyof typeof FAULT_POINTS;
+
 export const PROTOCOL_VERSION = 1;
 `;
 }
 
-function withTables(contract) {
-  const tables = {
+function contractTables() {
+  return {
     actions: table(
       ['action', 'part', 'extension', 'source', 'sink', 'what'],
       actions.map((a) => [code(a.name), a.part, a.extension ? code(a.extension) : '', a.source, a.sink, a.summary]),
@@ -118,11 +131,27 @@ function withTables(contract) {
       metadata.map((m) => [code(m.name), m.on, m.summary]),
     ),
   };
-  return Object.entries(tables).reduce((text, [name, body]) => {
-    const pattern = new RegExp(`(<!-- generated:${name} -->\n)[\\s\\S]*?(<!-- /generated -->)`);
-    if (!pattern.test(text)) throw new Error(`CONTRACT.md has no place for the table ${name}`);
-    return text.replace(pattern, (_all, open, close) => `${open}${body}\n${close}`);
-  }, contract);
+}
+
+/** A table for each kind of process. */
+function faultTables() {
+  const of = (process) =>
+    table(
+      ['point', 'kind', 'what is done when it comes there'],
+      faultPoints.filter((f) => f.name.startsWith(`${process}.`)).map((f) => [code(f.name), f.kind, f.summary]),
+    );
+  return { source: of('source'), sink: of('sink'), host: of('host') };
+}
+
+function withTables(path, tables) {
+  return Object.entries(tables).reduce(
+    (text, [name, body]) => {
+      const pattern = new RegExp(`(<!-- generated:${name} -->\n)[\\s\\S]*?(<!-- /generated -->)`);
+      if (!pattern.test(text)) throw new Error(`${path} has no place for the table ${name}`);
+      return text.replace(pattern, (_all, open, close) => `${open}${body}\n${close}`);
+    },
+    readFileSync(join(root, path), 'utf8'),
+  );
 }
 
 function code(text) {

@@ -1,6 +1,7 @@
 export * from './action-bodies.ts';
 export * from './change-batch.ts';
 export * from './envelope.ts';
+export * from './fault.ts';
 export * from './flight-data.ts';
 export * from './flight-messages.ts';
 export * from './ipc.ts';

@@ -94,7 +94,7 @@ export const ENV = {
   lifeline: 'URUTAU_LIFELINE',
   /** Number of the file descriptor that is the host's own standard output. */
   hostStdout: 'URUTAU_HOST_STDOUT',
-  /** A fault to play, for tests. */
+  /** `point[:nth][:act]`: a fault to play, once; set for the first process of a driver only. */
   fault: 'URUTAU_FAULT',
 } as const;
 
@@ -201,5 +201,61 @@ export const ERRORS = {
   'internal': { grpc: 'INTERNAL', retry: 'restart', remedy: 'Read the driver\'s last lines of log; this is a fault of the driver.' },
 } as const satisfies Record<string, { grpc: GrpcStatusName; retry: Retry; remedy: string }>;
 export type ErrorCode = keyof typeof ERRORS;
+
+/** Places in a process's work at which a test may let it fail, and what each is: a step, an answer or a stream. */
+export const FAULT_POINTS = {
+  'source.listening': { kind: 'step', action: null },
+  'source.slot.made': { kind: 'step', action: null },
+  'source.assign.answer': { kind: 'reply', action: 'urutau.assign' },
+  'source.plan.answer': { kind: 'reply', action: 'urutau.plan' },
+  'source.flight-info.answer': { kind: 'reply', action: null },
+  'source.log.received': { kind: 'step', action: null },
+  'source.log.decoded': { kind: 'step', action: null },
+  'source.batch.closed': { kind: 'step', action: null },
+  'source.changes.sent': { kind: 'stream', action: null },
+  'source.chunk.opened': { kind: 'step', action: null },
+  'source.chunk.sent': { kind: 'stream', action: null },
+  'source.picture.opened': { kind: 'step', action: null },
+  'source.picture.sent': { kind: 'stream', action: null },
+  'source.head.answer': { kind: 'reply', action: 'urutau.head' },
+  'source.progress.answer': { kind: 'reply', action: 'urutau.progress' },
+  'source.confirm.asked': { kind: 'step', action: null },
+  'source.confirm.answer': { kind: 'reply', action: 'urutau.confirm' },
+  'source.heartbeat.answer': { kind: 'reply', action: 'urutau.heartbeat' },
+  'source.shutdown.asked': { kind: 'step', action: null },
+  'sink.listening': { kind: 'step', action: null },
+  'sink.checkpoint.answer': { kind: 'reply', action: 'urutau.checkpoint' },
+  'sink.ensure.answer': { kind: 'reply', action: 'urutau.ensure' },
+  'sink.batch.received': { kind: 'stream', action: null },
+  'sink.batch.staged': { kind: 'step', action: null },
+  'sink.commit.asked': { kind: 'step', action: null },
+  'sink.commit.fenced': { kind: 'step', action: null },
+  'sink.commit.merged': { kind: 'step', action: null },
+  'sink.commit.answer': { kind: 'reply', action: 'urutau.commit' },
+  'sink.flush.answer': { kind: 'reply', action: 'urutau.flush' },
+  'sink.heartbeat.answer': { kind: 'reply', action: 'urutau.heartbeat' },
+  'sink.shutdown.asked': { kind: 'step', action: null },
+  'host.driver.spawned': { kind: 'step', action: null },
+  'host.driver.ready': { kind: 'step', action: null },
+  'host.checkpoints.read': { kind: 'step', action: null },
+  'host.tables.assigned': { kind: 'step', action: null },
+  'host.target.ensured': { kind: 'step', action: null },
+  'host.stream.raised': { kind: 'step', action: null },
+  'host.batch.received': { kind: 'step', action: null },
+  'host.batch.sent': { kind: 'step', action: null },
+  'host.chunk.gated': { kind: 'step', action: null },
+  'host.chunk.relayed': { kind: 'step', action: null },
+  'host.head.taken': { kind: 'step', action: null },
+  'host.snapshot.done': { kind: 'step', action: null },
+  'host.picture.relayed': { kind: 'step', action: null },
+  'host.commit.asked': { kind: 'step', action: null },
+  'host.commit.answered': { kind: 'step', action: null },
+  'host.flush.answered': { kind: 'step', action: null },
+  'host.confirm.asked': { kind: 'step', action: null },
+  'host.confirm.answered': { kind: 'step', action: null },
+  'host.drained': { kind: 'step', action: null },
+  'host.drivers.ended': { kind: 'step', action: null },
+} as const satisfies Record<string, { kind: 'step' | 'reply' | 'stream'; action: ActionName | null }>;
+export type FaultPoint = keyof typeof FAULT_POINTS;
 
 export const PROTOCOL_VERSION = 1;

@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { armFaultPoints } from '../fault-point.ts';
 import { describeError, exitCodeOf } from './describe-error.ts';
 import { addDriver } from './driver.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
@@ -18,6 +19,7 @@ export async function runCommandLine(args: readonly string[], shell: Shell): Pro
     code = chosen;
   });
   try {
+    armFaultPoints(shell.env);
     await program.parseAsync(args, { from: 'user' });
     return code;
   } catch (error) {

@@ -1,5 +1,6 @@
 import { ACTION, asUrutauError, UrutauError } from '@urutau/contract';
 import type { CheckpointStore } from '../checkpoint/store.ts';
+import { faultPoint } from '../fault-point.ts';
 import { FlightClient } from '../flight/client.ts';
 import type { Log } from '../observe/log.ts';
 import { backoffMs } from '../supervisor/backoff.ts';
@@ -106,7 +107,9 @@ export class Pipeline {
       if (stop.aborted) return { kind: 'stopped' };
       return { kind: 'failed', error: asUrutauError(error) };
     } finally {
+      faultPoint('host.drained');
       await Promise.all([this.#source.stop(), this.#sink.stop()]);
+      faultPoint('host.drivers.ended');
     }
   }
 

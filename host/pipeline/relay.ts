@@ -5,6 +5,7 @@ import {
   encodeCheckpoint,
   type SnapshotProgress,
 } from '../checkpoint/checkpoint.ts';
+import { faultPoint } from '../fault-point.ts';
 import type { Batch } from './batch.ts';
 import type { InFlightWindow } from './in-flight.ts';
 import type { TableSink } from './sink/port.ts';
@@ -104,6 +105,7 @@ export class Relay {
   /** Sends one batch; `position` is what the rows up to and with this batch amount to. */
   async send(batch: Batch, position: Position): Promise<void> {
     const { bytes, envelope } = batch;
+    faultPoint('host.batch.received');
     this.#sending = true;
     await this.#roomFor(bytes).finally(() => {
       this.#sending = false;
@@ -116,6 +118,7 @@ export class Relay {
     if (envelope.event !== undefined || this.#full()) this.commitSoon();
     else this.#timer ??= setTimeout(() => this.commitSoon(), this.#options.flush.intervalMs);
     await written;
+    faultPoint('host.batch.sent');
   }
 
   /** Moves the position without a row; the next commit stores it. */
@@ -200,7 +203,9 @@ export class Relay {
     };
     const text = encodeCheckpoint(checkpoint);
     const startedMs = this.#options.nowMs();
+    faultPoint('host.commit.asked');
     await this.#fenced(text);
+    faultPoint('host.commit.answered');
     this.#stored = text;
     if (!this.#closed) {
       this.#unansweredBytes -= counts.bytes;

@@ -1,6 +1,7 @@
 import { type AssignAnswer, type AssignRequest, asUrutauError, UrutauError } from '@urutau/contract';
 import { acceptCheckpoint } from '../checkpoint/accept.ts';
 import { type Checkpoint, decodeCheckpoint, type SnapshotProgress } from '../checkpoint/checkpoint.ts';
+import { faultPoint } from '../fault-point.ts';
 import type { SessionOptions } from './session.ts';
 import type { SinkPort } from './sink/port.ts';
 import type { SourcePort } from './source/port.ts';
@@ -29,9 +30,11 @@ export async function resumePoints(options: SessionOptions): Promise<ResumePoint
     options.faulted(table, cannotTruncate(table));
   }
   const stored = await storedCheckpoints(options);
+  faultPoint('host.checkpoints.read');
   const { assigned, carried } = source.assign
     ? await assign(source.assign, options, stored)
     : { assigned: null, carried: tables.filter(({ wanted }) => wanted) };
+  faultPoint('host.tables.assigned');
   const identity = assigned?.source ?? '';
   const starts = new Map<Table, Start>();
   for (const table of carried) {

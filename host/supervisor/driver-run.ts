@@ -1,4 +1,5 @@
 import { LIMIT } from '@urutau/contract';
+import { faultPoint } from '../fault-point.ts';
 import type { Log } from '../observe/log.ts';
 import { type Clock, pause } from './clock.ts';
 import type { Fault } from './diagnose.ts';
@@ -91,6 +92,7 @@ export class DriverRun {
   async #follow(process: DriverProcess): Promise<void> {
     const { clock, log, mask } = this.#options;
     this.#pid = process.pid;
+    faultPoint('host.driver.spawned');
     const output = drain(process, new DriverLog({ log, clock, mask }));
     const over = new AbortController();
     const sampling = this.#keepSampling(over.signal);
@@ -124,6 +126,7 @@ export class DriverRun {
       const { endpoint, connection } = started;
       await process.folder.forgetConfig();
       if (this.#ending.signal.aborted) return { fault: null, connection };
+      faultPoint('host.driver.ready');
       this.#events.ready({ endpoint, token: process.token, pid: process.pid });
       const fault = await Promise.race([exited(true), asked, this.#untilDead(connection, over.signal)]);
       return { fault, connection };

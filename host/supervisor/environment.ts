@@ -11,15 +11,21 @@ export interface DriverEnvironment {
   /** Names of the host's variables that the manifest asks for. */
   readonly passed: readonly string[];
   readonly host: Readonly<Record<string, string | undefined>>;
+  /** A fault is played once: only the first process of a driver is told of it. */
+  readonly playsFault: boolean;
 }
 
-const ALWAYS_PASSED = new Set(['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR', ENV.fault]);
+const ALWAYS_PASSED = new Set(['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR']);
 
 /** The driver's whole environment: an allow-list, so that the host's credentials do not leak into a driver. */
 export function driverEnvironment(options: DriverEnvironment): Record<string, string> {
   const environment: Record<string, string> = {};
   for (const [name, value] of Object.entries(options.host)) {
-    const allowed = ALWAYS_PASSED.has(name) || name.startsWith('LC_') || options.passed.includes(name);
+    const allowed =
+      ALWAYS_PASSED.has(name) ||
+      name.startsWith('LC_') ||
+      options.passed.includes(name) ||
+      (name === ENV.fault && options.playsFault);
     if (allowed && value !== undefined) environment[name] = value;
   }
   environment[ENV.stage] = options.role;

@@ -15,6 +15,8 @@ export interface SpawnOptions {
   /** Plain, with its secrets revealed; written to a file that only this user can read. */
   readonly config: unknown;
   readonly transport: Transport;
+  /** The first process of this driver in this run. */
+  readonly isFirst: boolean;
 }
 
 export interface Exit {
@@ -39,7 +41,7 @@ export type Spawned =
   | { readonly kind: 'refused'; readonly error: Error };
 
 /** Starts a driver in its own process group, tied to this host's life. The caller ends the group and removes the folder. */
-export async function spawnDriver({ role, driver, config, transport }: SpawnOptions): Promise<Spawned> {
+export async function spawnDriver({ role, driver, config, transport, isFirst }: SpawnOptions): Promise<Spawned> {
   const { directory, manifest } = driver;
   const resolved = await resolveCommand(manifest.command, directory, {
     path: process.env['PATH'] ?? '',
@@ -69,6 +71,7 @@ export async function spawnDriver({ role, driver, config, transport }: SpawnOpti
       hostStdout,
       passed: manifest.env,
       host: process.env,
+      playsFault: isFirst,
     }),
     extendEnv: false,
     detached: true, // A group of its own, so that all that it starts can be ended with it.

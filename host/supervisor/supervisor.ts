@@ -248,6 +248,7 @@ export class Supervisor {
         driver,
         config: plain,
         transport,
+        isFirst: this.#starts === 1,
         connect,
         readyMs: settings.readyMs,
         stopMs: settings.stopMs,

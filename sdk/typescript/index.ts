@@ -5,5 +5,6 @@ export { ChangeBatch } from './columns/change-batch-reader.ts';
 export { bytesAt, type Column, isNull, readColumns } from './columns/readers.ts';
 export { zeros } from './columns/zeros.ts';
 export * from './define.ts';
+export { faultPoint } from './fault-point.ts';
 export type { Log, LogLevel } from './log.ts';
 export { serve } from './serve.ts';

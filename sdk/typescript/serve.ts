@@ -2,6 +2,7 @@ import { writeSync } from 'node:fs';
 import { asUrutauError, ENV, LIMIT, PROTOCOL_VERSION, UrutauError } from '@urutau/contract';
 import type { DriverDefinition, SinkDriver, SourceDriver } from './define.ts';
 import { type Environment, readEnvironment } from './environment.ts';
+import { armFaultPoints, faultPoint } from './fault-point.ts';
 import { sinkActions, sourceActions } from './flight/actions.ts';
 import { createFlightServer, type FlightServer } from './flight/server.ts';
 import { WriteStreams } from './flight/write-streams.ts';
@@ -28,6 +29,7 @@ export function serve<Config>(definition: DriverDefinition<Config>): void {
 async function run<Config>(definition: DriverDefinition<Config>): Promise<void> {
   const startedAt = performance.now();
   const environment = readEnvironment(process.env, definition.role);
+  armFaultPoints(process.env);
   delete process.env[ENV.token]; // LIFE-5: children of a driver never see the token.
   if (environment.lifeline) watchLifeline(); // Before the start, which may wait long for a backend.
   const log = createLog(
@@ -40,7 +42,7 @@ async function run<Config>(definition: DriverDefinition<Config>): Promise<void> 
     pluginDir: environment.pluginDir,
     hostStdout: environment.hostStdout,
   });
-  const end = endsOnce(driver, log);
+  const end = endsOnce(definition.role, driver, log);
   const watchdog = new Watchdog({
     now: () => performance.now(),
     silent: () => crash(`no heartbeat for ${LIMIT.watchdogMs / 1000} s: the host is gone`),
@@ -55,6 +57,7 @@ async function run<Config>(definition: DriverDefinition<Config>): Promise<void> 
   process.on('SIGTERM', () => end(server));
   process.on('SIGINT', () => end(server));
   const port = await server.listen(environment.address);
+  faultPoint(`${definition.role}.listening`);
   announce(environment, port);
 }
 
@@ -107,11 +110,16 @@ function crash(why: string): never {
 }
 
 /** EXIT-3: shutdown action, SIGTERM and SIGINT are one path, walked once. */
-function endsOnce(driver: SourceDriver | SinkDriver, log: Log): (server: FlightServer) => void {
+function endsOnce(
+  role: 'source' | 'sink',
+  driver: SourceDriver | SinkDriver,
+  log: Log,
+): (server: FlightServer) => void {
   let ending = false;
   return (server) => {
     if (ending) return;
     ending = true;
+    faultPoint(`${role}.shutdown.asked`);
     setTimeout(() => process.exit(EXIT_CRASHED), LIMIT.stopMs - 1000).unref();
     // The answer to the shutdown itself is still on its way; endless streams are not waited for.
     const answered = Promise.race([server.close(), new Promise((resolve) => setTimeout(resolve, ANSWERS_MS))]);

@@ -1,4 +1,11 @@
-import { type ChangeBatch, type CommitRequest, type Envelope, type TableWriter, UrutauError } from '@urutau/sdk';
+import {
+  type ChangeBatch,
+  type CommitRequest,
+  type Envelope,
+  faultPoint,
+  type TableWriter,
+  UrutauError,
+} from '@urutau/sdk';
 import type pg from 'pg';
 import { moveCheckpoint } from './checkpoints.ts';
 import type { fieldEncoder } from './field-encoder.ts';
@@ -153,6 +160,7 @@ export class PostgresTableWriter implements TableWriter {
       checkpoint,
       previous,
     });
+    faultPoint('sink.commit.fenced');
   }
 
   async #truncate(client: pg.Client): Promise<void> {
@@ -267,6 +275,7 @@ async function runMerge(client: pg.Client, plan: TablePlan, content: MergeConten
 
 /** When the answer is lost the outcome is unknown: the caller reads the checkpoint back (CMT-10). */
 async function commitTransaction(client: pg.Client, { table, target }: TablePlan): Promise<void> {
+  faultPoint('sink.commit.merged');
   const { command } = await client.query('commit');
   if (command !== 'COMMIT') {
     throw new UrutauError('internal', `${target.full}: the transaction was rolled back instead of committed`, {

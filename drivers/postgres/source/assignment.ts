@@ -1,4 +1,4 @@
-import { type AssignAnswer, type AssignRequest, UrutauError } from '@urutau/sdk';
+import { type AssignAnswer, type AssignRequest, faultPoint, UrutauError } from '@urutau/sdk';
 import { type Lsn, parseLsn } from '../lsn.ts';
 import { decodeOffsetBase64, encodeOffsetBase64, type Offset } from '../offset.ts';
 import { type CatalogTable, loadTables, type Query } from './catalog.ts';
@@ -96,6 +96,7 @@ export async function carryOut(checked: CheckedAssignment, context: AssignContex
     if (names.length === 0) return [];
     const consistentPoint = await createSlot(query, slotName);
     if (publicationManaged && (publication === null || publication.ours)) await markSlotOurs(query, publicationName);
+    faultPoint('source.slot.made');
     return checked.tables.map(({ from, ...table }) => ({
       ...table,
       start: from ?? { lsn: consistentPoint, index: 0n },

@@ -1,4 +1,4 @@
-import { LIMIT, type Log, UrutauError } from '@urutau/sdk';
+import { faultPoint, LIMIT, type Log, UrutauError } from '@urutau/sdk';
 import type pg from 'pg';
 import { asPgError, isServerClosing } from '../connection.ts';
 import type { Lsn } from '../lsn.ts';
@@ -142,6 +142,7 @@ export class LogReader {
   }
 
   #message(buffer: Uint8Array, start: number, end: number): void {
+    faultPoint('source.log.received');
     const message = this.#decoder.decode(buffer, start, end);
     switch (message.kind) {
       case 'insert':
@@ -151,6 +152,7 @@ export class LogReader {
         if (!outlet) return; // A table that is held, or was removed a moment ago.
         outlet.feed.change(message, buffer, start, end, this.#chunkTime);
         this.#pending.add(outlet);
+        faultPoint('source.log.decoded');
         return;
       }
       case 'begin':

@@ -4,6 +4,7 @@ import {
   type AssignRequest,
   type Base64,
   type Capabilities,
+  faultPoint,
   type Log,
   type PlanAnswer,
   type PlanRequest,
@@ -116,6 +117,7 @@ export class PostgresSource implements SourceDriver {
   }
 
   async confirm(tables: Record<string, Base64>): Promise<void> {
+    faultPoint('source.confirm.asked');
     for (const [table, offset] of Object.entries(tables)) this.#claims.confirm(table, decodeOffsetBase64(offset));
     this.#release();
   }
@@ -327,6 +329,7 @@ export class PostgresSource implements SourceDriver {
     const rowShape: RowShape = shapeOfTable(catalog);
     const storage = storageOf(await loadLeaves(this.#side.query, table));
     const snapshot = await exportSnapshot(this.#connection);
+    faultPoint('source.picture.opened');
     const stopWaiting = this.#clock.after(SNAPSHOT_KEPT_MS, () => void end());
     const end = async (): Promise<void> => {
       stopWaiting();

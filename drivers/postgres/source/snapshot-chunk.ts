@@ -1,4 +1,4 @@
-import { ChangeBatchBuilder, type EncodedBatch, type SourceBatch, UrutauError } from '@urutau/sdk';
+import { ChangeBatchBuilder, type EncodedBatch, faultPoint, type SourceBatch, UrutauError } from '@urutau/sdk';
 import { quoteName } from '../connection.ts';
 import type { Lsn } from '../lsn.ts';
 import { OffsetWriter } from '../offset.ts';
@@ -36,6 +36,7 @@ export async function* readChunk(options: ChunkOptions, signal: AbortSignal): As
   signal.addEventListener('abort', abort);
   try {
     const chunk = await openChunk(wire, options);
+    faultPoint('source.chunk.opened');
     const pipe = new BatchPipe<EncodedBatch>({ waitingMax: 2, flow: wire });
     if (chunk) {
       const { from, target } = { from: rowsOf(chunk), target: batchesInto(pipe, rowShape) };

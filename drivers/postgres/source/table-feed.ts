@@ -1,4 +1,4 @@
-import type { Envelope, SourceBatch, UrutauError } from '@urutau/sdk';
+import { type Envelope, faultPoint, type SourceBatch, type UrutauError } from '@urutau/sdk';
 import type { Lsn } from '../lsn.ts';
 import { compareOffsets, decodeOffset, encodeOffsetBase64, type Offset, OffsetWriter } from '../offset.ts';
 import { Assembler, keyText, missingColumns } from './assemble.ts';
@@ -188,6 +188,7 @@ export class TableFeed {
       return;
     }
     const batch = this.#assembler!.finish();
+    faultPoint('source.batch.closed');
     // A table that is idle again gives its columns' memory back; there may be a thousand of them.
     if (rows < BATCH_ROWS_MAX && bytes < BATCH_BYTES) this.#assembler = null;
     this.#push({ kind: 'batch', batch: { batch, envelope }, first, bytes: batch.bodyLength });

@@ -1,5 +1,6 @@
 import { ACTION, changeSchema, encodeEnvelope, encodeFlightData, type TableShape } from '@urutau/contract';
 import type { CheckpointStore } from '../../checkpoint/store.ts';
+import { faultPoint } from '../../fault-point.ts';
 import type { FlightClient } from '../../flight/client.ts';
 import type { TableSink } from './port.ts';
 
@@ -35,6 +36,7 @@ export function flushingSink(
           seq = 0;
           await ending.end();
           await client.actionBytes(ACTION.flush);
+          faultPoint('host.flush.answered');
         }
         store.write(writer, table, checkpoint);
       }),

@@ -1,4 +1,5 @@
 import { rowSchema, type TableShape, UrutauError } from '@urutau/contract';
+import { faultPoint } from '../../fault-point.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Batch } from '../batch.ts';
 import type { Relay } from '../relay.ts';
@@ -47,6 +48,7 @@ export async function readChunks(options: ChunkRead): Promise<void> {
   }
   if (stopping()) return;
   const head = await headOf(source, relay);
+  faultPoint('host.head.taken');
   if (head !== null) relay.advance({ ...relay.position, snapshot: { ranges: [], head } });
   while (!stopping() && head !== null && !(await hasPassed(source, relay, head))) {
     const batch = await cursor.nextWithin(HEAD_POLL_MS);
@@ -54,6 +56,7 @@ export async function readChunks(options: ChunkRead): Promise<void> {
     if (batch !== undefined) await options.pass(batch);
   }
   if (stopping()) return;
+  faultPoint('host.snapshot.done');
   relay.advance({ ...relay.position, snapshot: 'done' });
   await relay.commitNow();
 }
@@ -73,6 +76,7 @@ async function readSomeChunks(options: ChunkRead, rows: number): Promise<number>
   const { table, source, relay, log } = options;
   const chosen = rangesLeft(relay).slice(0, CHUNKS_AT_ONCE);
   const notBefore = relay.position.offset!;
+  faultPoint('host.chunk.gated');
   const opened = await Promise.allSettled(
     chosen.map((range) => source.chunks!.read(table, range, { rows, notBefore })),
   );
@@ -88,6 +92,7 @@ async function readSomeChunks(options: ChunkRead, rows: number): Promise<number>
       const { rows: read, isRangeDone } = await relayChunk(options, feed, place);
       count += read;
       if (!isRangeDone) place++;
+      faultPoint('host.chunk.relayed');
     }
     return count;
   } catch (error) {

@@ -1,3 +1,4 @@
+import { faultPoint } from '../../fault-point.ts';
 import type { Log } from '../../observe/log.ts';
 
 const PAUSE_MS = 200;
@@ -55,7 +56,9 @@ export class Confirmer {
     const sent = this.#pending;
     this.#pending = new Map();
     try {
+      faultPoint('host.confirm.asked');
       await this.#confirm(Object.fromEntries(sent));
+      faultPoint('host.confirm.answered');
       return true;
     } catch (error) {
       this.#log.debug('the source did not take a confirmation; it is sent again later', { error: String(error) });

@@ -1,5 +1,6 @@
 import { type EnsureRequest, encodeSchema, rowSchema, type TableShape, UrutauError } from '@urutau/contract';
 import { encodeCheckpoint } from '../../checkpoint/checkpoint.ts';
+import { faultPoint } from '../../fault-point.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Batch } from '../batch.ts';
 import type { InFlightWindow } from '../in-flight.ts';
@@ -145,6 +146,7 @@ export class TableTask {
     table.apply({ kind: 'snapshot-began' });
     await readPicture(feed, relay, () => this.#stopping);
     if (this.#stopping) return 'drained';
+    faultPoint('host.picture.relayed');
     relay.advance({ offset: relay.position.offset, snapshot: 'done' });
     await relay.commitNow();
     this.#picture = false;
@@ -228,6 +230,7 @@ export class TableTask {
       const shape = wantedShape(feed.shape, table.settings, this.#source.assign !== null);
       if (!isPicture(start)) this.#acceptShape(shape);
       const position = await this.#ensure(shape, start, stored);
+      faultPoint('host.target.ensured');
       const relay = new Relay({
         table: table.settings.target,
         sink: sink.open(table.settings.target, stream, shape),
@@ -258,6 +261,7 @@ export class TableTask {
       this.#relay = relay;
       try {
         await relay.raise();
+        faultPoint('host.stream.raised');
         // One that was asked for since then is the next session's.
         if (this.#start.resync) table.resyncAsked = false;
         const ended = await body(relay);

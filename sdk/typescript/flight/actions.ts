@@ -12,6 +12,7 @@ import {
   UrutauError,
 } from '@urutau/contract';
 import type { SinkDriver, SourceDriver } from '../define.ts';
+import { faultPoint } from '../fault-point.ts';
 import type { WriteStreams } from './write-streams.ts';
 
 /** Answers with a JSON value, or undefined for an empty body. */
@@ -128,6 +129,7 @@ async function commit(driver: SinkDriver, request: CommitRequest, streams: Write
   }
   await streams.raise(table, stream);
   await streams.waitFor(table, stream, through);
+  faultPoint('sink.commit.asked');
   await driver.commit!(request);
   streams.committed(table, stream, through);
 }

@@ -13,8 +13,9 @@ import {
   type ActionName,
   cancelFlightInfoRequest,
   cancelFlightInfoResult,
-  changeSchema,
   encodeSchema,
+  FAULT_POINTS,
+  type FaultPoint,
   type FlightAction,
   type FlightActionType,
   type FlightData,
@@ -24,15 +25,15 @@ import {
   LIMIT,
   type PiecewiseMessage,
   type ReadDescriptor,
-  rowSchema,
   UrutauError,
 } from '@urutau/contract';
 import type { Read, SinkDriver, SourceDriver } from '../define.ts';
+import { faultPointOfAnswer } from '../fault-point.ts';
 import type { ActionTable } from './actions.ts';
 import { flightService } from './service.ts';
 import { NotServed, toServiceError } from './service-error.ts';
 import { streamIn } from './stream-in.ts';
-import { streamOut } from './stream-out.ts';
+import { schemaOf, streamOut } from './stream-out.ts';
 import { Tickets } from './tickets.ts';
 import type { WriteStreams } from './write-streams.ts';
 
@@ -57,7 +58,12 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
   });
   const bearer = Buffer.from(`Bearer ${token}`);
   const payload = Buffer.from(token);
-  const tickets = new Tickets<{ read: Read; kind: 'rows' | 'changes' }>();
+  const tickets = new Tickets<{ read: Read; mode: ReadDescriptor['mode'] }>();
+  const answerPoints = answerPointsOf(served.role);
+  const sessions = new Set<ServerHttp2Session>();
+  const breakConnections = () => {
+    for (const session of sessions) session.destroy();
+  };
 
   const handshake: handleBidiStreamingCall<Uint8Array, Uint8Array> = (call) => {
     call.once('data', (sent: Uint8Array) => {
@@ -75,10 +81,11 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
   const getFlightInfo: handleUnaryCall<FlightDescriptor, FlightInfo> = (call, callback) => {
     answer(call.metadata, async () => {
       const descriptor = readDescriptor(call.request);
-      const { read, kind } = await beginRead(served, descriptor);
-      const ticket = tickets.issue({ read, kind }, () => read.release?.());
+      const read = await beginRead(served, descriptor);
+      const ticket = tickets.issue({ read, mode: descriptor.mode }, () => read.release?.());
+      await faultPointOfAnswer('source.flight-info.answer', breakConnections);
       return {
-        schema: encodeSchema(kind === 'rows' ? rowSchema(read.shape) : changeSchema(read.shape)),
+        schema: encodeSchema(schemaOf(read.shape, descriptor.mode)),
         descriptor: call.request,
         endpoints: [{ ticket }],
         ...(read.totalRecords === undefined ? {} : { totalRecords: BigInt(read.totalRecords) }),
@@ -93,9 +100,10 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
 
   const getSchema: handleUnaryCall<FlightDescriptor, Uint8Array> = (call, callback) => {
     answer(call.metadata, async () => {
-      const { read, kind } = await beginRead(served, readDescriptor(call.request));
+      const descriptor = readDescriptor(call.request);
+      const read = await beginRead(served, descriptor);
       read.release?.();
-      return encodeSchema(kind === 'rows' ? rowSchema(read.shape) : changeSchema(read.shape));
+      return encodeSchema(schemaOf(read.shape, descriptor.mode));
     }).then(
       (schema) => callback(null, schema),
       (error) => callback(toServiceError(error)),
@@ -105,8 +113,8 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
   const doGet: handleServerStreamingCall<Uint8Array, PiecewiseMessage> = (call) => {
     call.on('error', ignore);
     answer(call.metadata, () => {
-      const { read, kind } = tickets.use(call.request);
-      return streamOut(call, read, kind);
+      const { read, mode } = tickets.use(call.request);
+      return streamOut(call, read, mode);
     }).then(
       () => call.end(),
       (error) => fail(call, error),
@@ -158,6 +166,8 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
     const handler = actions.get(type as ActionName);
     if (handler === undefined) throw notServed(`the action ${type}`);
     const result = await handler(parseBody(type, body));
+    const point = answerPoints.get(type);
+    if (point) await faultPointOfAnswer(point, breakConnections);
     if (typeof result === 'string') return Buffer.from(result);
     return result === undefined ? new Uint8Array(0) : Buffer.from(JSON.stringify(result));
   }
@@ -181,7 +191,11 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
 
   return {
     listen: (address) => {
-      widenWindows(server);
+      eachSession(server, (session) => {
+        session.setLocalWindowSize(WINDOW_BYTES);
+        sessions.add(session);
+        session.once('close', () => sessions.delete(session));
+      });
       return new Promise((resolve, reject) => {
         server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
           if (error) reject(error);
@@ -193,10 +207,18 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
   };
 }
 
-async function beginRead(served: Role, descriptor: ReadDescriptor): Promise<{ read: Read; kind: 'rows' | 'changes' }> {
+async function beginRead(served: Role, descriptor: ReadDescriptor): Promise<Read> {
   if (served.role !== 'source') throw notServed('GetFlightInfo');
-  const read = await served.driver.read(descriptor);
-  return { read, kind: descriptor.mode === 'snapshot' ? 'rows' : 'changes' };
+  return served.driver.read(descriptor);
+}
+
+/** The fault points before the answers of this role, by the name of the action. */
+function answerPointsOf(role: 'source' | 'sink'): ReadonlyMap<string, FaultPoint> {
+  return new Map(
+    Object.entries(FAULT_POINTS).flatMap(([name, { action }]): [string, FaultPoint][] =>
+      action !== null && name.startsWith(`${role}.`) ? [[action, name as FaultPoint]] : [],
+    ),
+  );
 }
 
 function readDescriptor({ cmd }: FlightDescriptor): ReadDescriptor {
@@ -253,7 +275,7 @@ function ignore(): void {}
  * grpc-js sets the receive window of clients only. For a server it is reached through private members, so everything
  * is optional: where a later version has renamed them the transport works as before, only slower.
  */
-function widenWindows(server: Server): void {
+function eachSession(server: Server, opened: (session: ServerHttp2Session) => void): void {
   const internals = server as unknown as {
     commonServerOptions?: { settings?: Record<string, unknown> };
     createHttp2Server?: (...args: unknown[]) => Http2Server;
@@ -268,7 +290,7 @@ function widenWindows(server: Server): void {
   if (!create) return;
   internals.createHttp2Server = (...args) => {
     const http2Server = create(...args);
-    http2Server.on('session', (session: ServerHttp2Session) => session.setLocalWindowSize(WINDOW_BYTES));
+    http2Server.on('session', opened);
     return http2Server;
   };
 }

@@ -15,6 +15,7 @@ import {
 import type { Schema } from 'apache-arrow';
 import { ChangeBatch } from '../columns/change-batch-reader.ts';
 import type { SinkDriver } from '../define.ts';
+import { faultPoint, faultPointOfStream } from '../fault-point.ts';
 import type { WriteStreams } from './write-streams.ts';
 
 const TURNS = 10;
@@ -37,7 +38,9 @@ export async function streamIn(call: Call, driver: SinkDriver, streams: WriteStr
       const { envelope, batch } = readMessage(value as FlightData, schema, shape, seq);
       seq = envelope.seq;
       stream.accept();
+      if (await faultPointOfStream('sink.batch.received')) return;
       await stream.writer.write(batch, envelope);
+      faultPoint('sink.batch.staged');
       stream.received(seq);
     }
     stream.accept();

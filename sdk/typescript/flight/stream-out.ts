@@ -4,30 +4,35 @@ import {
   encodeEnvelope,
   encodeFlightData,
   encodeSchemaHeader,
+  type FaultPoint,
   LIMIT,
   type PiecewiseMessage,
+  type ReadDescriptor,
   rowSchema,
   type TableShape,
   UrutauError,
 } from '@urutau/contract';
+import type { Schema } from 'apache-arrow';
 import { builderFor } from '../columns/builders.ts';
 import { ChangeBatchBuilder, type EncodedBatch, encodeColumns } from '../columns/change-batch-builder.ts';
 import type { Read } from '../define.ts';
+import { faultPointOfStream } from '../fault-point.ts';
 
+type Mode = ReadDescriptor['mode'];
 type Call = ServerWritableStream<Uint8Array, PiecewiseMessage>;
 
 /** Messages handed to the transport and not yet taken by it; HTTP/2 flow control decides when it takes them. */
 const WRITES_IN_FLIGHT_MAX = 2;
 
 /** Sends one read (DoGet): the schema, then batches with their envelopes, only as fast as the host reads. */
-export async function streamOut(call: Call, read: Read, kind: 'rows' | 'changes'): Promise<void> {
+export async function streamOut(call: Call, read: Read, mode: Mode): Promise<void> {
   const closed = new AbortController();
   call.on('cancelled', () => closed.abort());
   if (call.cancelled) closed.abort();
   const out = new BoundedWriter(call, closed.signal);
-  const schema = kind === 'rows' ? rowSchema(read.shape) : changeSchema(read.shape);
+  const schema = schemaOf(read.shape, mode);
   await out.write(encodeFlightData({ dataHeader: encodeSchemaHeader(schema), body: [] }));
-  const emptyBatch = lazily(() => emptyBatchOf(read.shape, kind));
+  const emptyBatch = lazily(() => emptyBatchOf(read.shape, mode));
   let seq = 0;
   for await (const { batch, envelope } of read.open(closed.signal)) {
     if (closed.signal.aborted) break;
@@ -36,9 +41,21 @@ export async function streamOut(call: Call, read: Read, kind: 'rows' | 'changes'
     const message = encodeFlightData({ dataHeader: header, appMetadata, body });
     if (message.length > LIMIT.messageBytesMax) throw tooLarge(message.length, rows);
     await out.write(message);
+    if (await faultPointOfStream(SENT[mode])) break;
   }
   await out.flushed();
 }
+
+/** A snapshot is rows alone; chunks and changes are change records. */
+export function schemaOf(shape: TableShape, mode: Mode): Schema {
+  return mode === 'snapshot' ? rowSchema(shape) : changeSchema(shape);
+}
+
+const SENT = {
+  snapshot: 'source.picture.sent',
+  chunk: 'source.chunk.sent',
+  changes: 'source.changes.sent',
+} as const satisfies Record<Mode, FaultPoint>;
 
 class BoundedWriter {
   readonly #call: Call;
@@ -76,8 +93,8 @@ class BoundedWriter {
   }
 }
 
-function emptyBatchOf(shape: TableShape, kind: 'rows' | 'changes'): EncodedBatch {
-  if (kind === 'changes') return new ChangeBatchBuilder(shape).finish();
+function emptyBatchOf(shape: TableShape, mode: Mode): EncodedBatch {
+  if (mode !== 'snapshot') return new ChangeBatchBuilder(shape).finish();
   const columns = shape.fields.map((field) => builderFor(field).finish());
   return { ...encodeColumns(columns, 0), ops: {} };
 }
