@@ -1,12 +1,19 @@
-import { ENV, type FaultOutcome, type FaultPoint, faultPlayer, parseFault } from '@urutau/contract';
+import { writeSync } from 'node:fs';
+import { ENV, type FaultOutcome, type FaultPoint, type FaultyProcess, faultPlayer, parseFault } from '@urutau/contract';
 
 let play: ReturnType<typeof faultPlayer> | null = null;
 
 /** Called once, at the start. Throws `config-invalid` for a fault that there is not. */
 export function armFaultPoints(env: Readonly<Record<string, string | undefined>>): void {
   const text = env[ENV.fault];
-  if (text) play = faultPlayer(parseFault(text), process);
+  if (text) play = faultPlayer(parseFault(text), SELF);
 }
+
+const SELF: FaultyProcess = {
+  kill: (signal) => void process.kill(process.pid, signal),
+  exit: (code) => process.exit(code),
+  say: (line) => void writeSync(2, `${line}\n`),
+};
 
 /** A named place at which a test may let the host fail (docs/fault-points.md). Free of cost otherwise. */
 export function faultPoint(at: FaultPoint): FaultOutcome | null {

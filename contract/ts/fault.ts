@@ -4,8 +4,8 @@ import { UrutauError } from './urutau-error.ts';
 /**
  * What happens at a fault point: `kill` and `stop` are SIGKILL and SIGSTOP, `exit0` an end in good order that nobody
  * asked for. `hang`: an answer or a stream goes no further, a step blocks the whole process. `drop-reply`: the work is
- * done and its answer never arrives, for every connection to the process breaks. `half-close`: one end of a stream
- * closes in good order while the other has more to say.
+ * done and its answer never arrives, for every connection to the process breaks. `half-close`: the driver's end of all
+ * its streams of data closes without a status, while the process lives and its other calls go on.
  */
 export type FaultAct = 'kill' | 'stop' | 'exit0' | 'hang' | 'drop-reply' | 'half-close';
 
@@ -41,11 +41,12 @@ function invalid(text: string, problem: string, known: readonly string[]): Uruta
   });
 }
 
-/** The process that the fault befalls: Node's own `process`. */
+/** The process that the fault befalls. */
 export interface FaultyProcess {
-  readonly pid: number;
-  kill(pid: number, signal: 'SIGKILL' | 'SIGSTOP'): unknown;
-  exit(code: number): unknown;
+  kill(signal: 'SIGKILL' | 'SIGSTOP'): void;
+  exit(code: number): void;
+  /** Writes a line at once: nothing of the process may run afterwards. */
+  say(line: string): void;
 }
 
 /** What the caller has to do at a point where the fault is not the process's own. */
@@ -56,12 +57,13 @@ export function faultPlayer({ point, nth, act }: Fault, self: FaultyProcess): (a
   let times = 0;
   return (at) => {
     if (at !== point || ++times !== nth) return null;
+    self.say(`fault played: ${point}:${nth}:${act}`);
     switch (act) {
       case 'kill':
-        self.kill(self.pid, 'SIGKILL');
+        self.kill('SIGKILL');
         return null;
       case 'stop':
-        self.kill(self.pid, 'SIGSTOP');
+        self.kill('SIGSTOP');
         return null;
       case 'exit0':
         self.exit(0);

@@ -1,5 +1,4 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Http2Server, ServerHttp2Session } from 'node:http2';
 import {
   type handleBidiStreamingCall,
   type handleServerStreamingCall,
@@ -35,10 +34,8 @@ import { NotServed, toServiceError } from './service-error.ts';
 import { streamIn } from './stream-in.ts';
 import { schemaOf, streamOut } from './stream-out.ts';
 import { Tickets } from './tickets.ts';
+import { openTransport } from './transport.ts';
 import type { WriteStreams } from './write-streams.ts';
-
-/** Bytes a peer may send before it must wait for us; the default of 64 KiB holds a relay at a third of its speed. */
-const WINDOW_BYTES = 8 * 1024 * 1024;
 
 export interface FlightServer {
   /** Address as grpc-js takes it: `unix:/path` or `127.0.0.1:0`. Resolves with the port (TCP) once it accepts. */
@@ -60,10 +57,8 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
   const payload = Buffer.from(token);
   const tickets = new Tickets<{ read: Read; mode: ReadDescriptor['mode'] }>();
   const answerPoints = answerPointsOf(served.role);
-  const sessions = new Set<ServerHttp2Session>();
-  const breakConnections = () => {
-    for (const session of sessions) session.destroy();
-  };
+  const transport = openTransport(server);
+  const { breakConnections, halfCloseStreams } = transport;
 
   const handshake: handleBidiStreamingCall<Uint8Array, Uint8Array> = (call) => {
     call.once('data', (sent: Uint8Array) => {
@@ -114,7 +109,7 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
     call.on('error', ignore);
     answer(call.metadata, () => {
       const { read, mode } = tickets.use(call.request);
-      return streamOut(call, read, mode);
+      return streamOut(call, read, mode, halfCloseStreams);
     }).then(
       () => call.end(),
       (error) => fail(call, error),
@@ -125,7 +120,7 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
     call.on('error', ignore);
     answer(call.metadata, () => {
       if (served.role !== 'sink') throw notServed('DoPut');
-      return streamIn(call, served.driver, served.streams);
+      return streamIn(call, served.driver, served.streams, halfCloseStreams);
     }).then(
       () => call.end(),
       (error) => fail(call, error),
@@ -191,11 +186,6 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
 
   return {
     listen: (address) => {
-      eachSession(server, (session) => {
-        session.setLocalWindowSize(WINDOW_BYTES);
-        sessions.add(session);
-        session.once('close', () => sessions.delete(session));
-      });
       return new Promise((resolve, reject) => {
         server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
           if (error) reject(error);
@@ -270,27 +260,3 @@ function fail(call: NodeJS.EventEmitter, error: unknown): void {
 
 /** A call that the peer broke off reports it here; whoever reads or writes the call is told as well. */
 function ignore(): void {}
-
-/**
- * grpc-js sets the receive window of clients only. For a server it is reached through private members, so everything
- * is optional: where a later version has renamed them the transport works as before, only slower.
- */
-function eachSession(server: Server, opened: (session: ServerHttp2Session) => void): void {
-  const internals = server as unknown as {
-    commonServerOptions?: { settings?: Record<string, unknown> };
-    createHttp2Server?: (...args: unknown[]) => Http2Server;
-  };
-  if (internals.commonServerOptions) {
-    internals.commonServerOptions.settings = {
-      ...internals.commonServerOptions.settings,
-      initialWindowSize: WINDOW_BYTES,
-    };
-  }
-  const create = internals.createHttp2Server?.bind(server);
-  if (!create) return;
-  internals.createHttp2Server = (...args) => {
-    const http2Server = create(...args);
-    http2Server.on('session', opened);
-    return http2Server;
-  };
-}

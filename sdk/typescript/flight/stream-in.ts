@@ -23,7 +23,12 @@ const TURNS = 10;
 type Call = ServerDuplexStream<FlightData, Uint8Array>;
 
 /** Takes one write stream (DoPut): gives each batch to the driver's writer and reads no further until it is taken. */
-export async function streamIn(call: Call, driver: SinkDriver, streams: WriteStreams): Promise<void> {
+export async function streamIn(
+  call: Call,
+  driver: SinkDriver,
+  streams: WriteStreams,
+  halfCloseStreams: () => void,
+): Promise<void> {
   // By itself the iterator destroys the call at its end, and a call that is destroyed sends no status.
   const messages = call.iterator({ destroyOnReturn: false })[Symbol.asyncIterator]();
   const first = await messages.next();
@@ -38,7 +43,7 @@ export async function streamIn(call: Call, driver: SinkDriver, streams: WriteStr
       const { envelope, batch } = readMessage(value as FlightData, schema, shape, seq);
       seq = envelope.seq;
       stream.accept();
-      if (await faultPointOfStream('sink.batch.received')) return;
+      await faultPointOfStream('sink.batch.received', halfCloseStreams);
       await stream.writer.write(batch, envelope);
       faultPoint('sink.batch.staged');
       stream.received(seq);

@@ -25,7 +25,7 @@ type Call = ServerWritableStream<Uint8Array, PiecewiseMessage>;
 const WRITES_IN_FLIGHT_MAX = 2;
 
 /** Sends one read (DoGet): the schema, then batches with their envelopes, only as fast as the host reads. */
-export async function streamOut(call: Call, read: Read, mode: Mode): Promise<void> {
+export async function streamOut(call: Call, read: Read, mode: Mode, halfCloseStreams: () => void): Promise<void> {
   const closed = new AbortController();
   call.on('cancelled', () => closed.abort());
   if (call.cancelled) closed.abort();
@@ -41,7 +41,7 @@ export async function streamOut(call: Call, read: Read, mode: Mode): Promise<voi
     const message = encodeFlightData({ dataHeader: header, appMetadata, body });
     if (message.length > LIMIT.messageBytesMax) throw tooLarge(message.length, rows);
     await out.write(message);
-    if (await faultPointOfStream(SENT[mode])) break;
+    await faultPointOfStream(SENT[mode], halfCloseStreams);
   }
   await out.flushed();
 }
