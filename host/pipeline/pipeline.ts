@@ -128,6 +128,8 @@ export class Pipeline {
     const table = this.#table(name);
     const { state } = table;
     table.acceptNextShape = state.kind === 'paused' && state.reason.code === 'schema-changed';
+    // The other run is gone, says whoever resumes: its checkpoint is then one to go on from.
+    if (state.kind === 'paused' && state.reason.code === 'superseded') table.checkpoint = null;
     await this.#perform(table, { kind: 'resume' });
   }
 
@@ -251,9 +253,15 @@ export class Pipeline {
     });
     table.apply({ kind: 'fault', reason: reasonOf(error) });
     if (table.settings.onPoison === 'stop' && (code === 'row-refused' || code === 'row-too-large')) {
-      this.#fatal = error;
-      this.#again.abort();
+      this.#end(error);
     }
+    // The other run needs the slot, and whatever else a source lends to one reader only.
+    if (code === 'superseded' && this.tables.every(isSuperseded)) this.#end(error);
+  }
+
+  #end(error: UrutauError): void {
+    this.#fatal = error;
+    this.#again.abort();
   }
 
   /** A table that begins the session anew again and again holds up all others: it pauses. */
@@ -304,6 +312,10 @@ export class Pipeline {
     if (client) return client;
     throw new UrutauError('source-unavailable', 'the driver ended while a session was being opened');
   }
+}
+
+function isSuperseded({ state }: Table): boolean {
+  return state.kind === 'paused' && state.reason.code === 'superseded';
 }
 
 function whyEnded(source: RunningDriver, sink: RunningDriver): string {

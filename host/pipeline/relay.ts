@@ -9,6 +9,7 @@ import { faultPoint } from '../fault-point.ts';
 import type { Batch } from './batch.ts';
 import type { InFlightWindow } from './in-flight.ts';
 import type { TableSink } from './sink/port.ts';
+import { superseded } from './superseded.ts';
 
 /** What a commit stores when it is made now: it covers exactly what has been sent. */
 export interface Position {
@@ -225,10 +226,7 @@ export class Relay {
       if (stored === text) return;
       const other = stored === null ? null : decodeCheckpoint(stored, table);
       if (other && other.run !== identity.run && other.stream >= identity.stream) {
-        throw new UrutauError('superseded', `another run of the pipeline ${other.writer} has taken over ${table}`, {
-          table,
-          cause: error,
-        });
+        throw superseded(table, other.writer, error);
       }
       throw new UrutauError('stream-lost', `the checkpoint of ${table} has moved since it was read`, {
         table,

@@ -5,6 +5,7 @@ import { faultPoint } from '../fault-point.ts';
 import type { SessionOptions } from './session.ts';
 import type { SinkPort } from './sink/port.ts';
 import type { SourcePort } from './source/port.ts';
+import { superseded } from './superseded.ts';
 import type { Start } from './table/start.ts';
 import type { Table } from './table/table.ts';
 import { fingerprint } from './table/task.ts';
@@ -65,7 +66,7 @@ interface Stored {
   checkpoint: Checkpoint | null;
 }
 
-async function storedCheckpoints({ sink, tables, faulted }: SessionOptions): Promise<Map<Table, Stored>> {
+async function storedCheckpoints({ sink, tables, faulted, run }: SessionOptions): Promise<Map<Table, Stored>> {
   const answers = await sink.checkpoints(tables.map(({ settings }) => settings.target));
   // The destination as a whole refuses: assigned without positions, every table would lose its claim on the log.
   const refusals = [...answers.values()].filter((answer) => answer instanceof UrutauError);
@@ -75,7 +76,9 @@ async function storedCheckpoints({ sink, tables, faulted }: SessionOptions): Pro
     const answer = answers.get(table.settings.target) ?? null;
     try {
       if (answer instanceof UrutauError) throw answer;
-      stored.set(table, { text: answer, checkpoint: answer === null ? null : readable(answer, table) });
+      const checkpoint = answer === null ? null : readable(answer, table);
+      refuseSuperseded(table, checkpoint, run);
+      stored.set(table, { text: answer, checkpoint });
     } catch (error) {
       const urutau = asUrutauError(error);
       if (urutau.retry !== 'never') throw urutau;
@@ -84,6 +87,15 @@ async function storedCheckpoints({ sink, tables, faulted }: SessionOptions): Pro
     }
   }
   return stored;
+}
+
+/**
+ * A run takes a table over from an earlier one once, at its start. One that had stood still for a while and finds the
+ * checkpoint of a later run was replaced meanwhile, and must not take the table back.
+ */
+function refuseSuperseded(table: Table, stored: Checkpoint | null, run: string): void {
+  if (stored === null || stored.run === run || table.checkpoint?.run !== run || table.resyncAsked) return;
+  throw superseded(table.name, stored.writer);
 }
 
 /** Resync is the way out of a checkpoint that cannot be read: then its text is only what has to be replaced. */

@@ -19,7 +19,12 @@ export interface FreshDatabase {
  * An empty database with a name of its own. When the test ends it goes, with its replication slots and with whoever is
  * still connected to it. `prefix` starts the name: lower-case letters, digits and underscores.
  */
-export async function freshDatabase(server: PostgresAddress, prefix: string): Promise<FreshDatabase> {
+export async function freshDatabase(
+  server: PostgresAddress,
+  prefix: string,
+  /** Takes what removes it. */
+  atEnd: (cleanup: () => Promise<void>) => void = onTestFinished,
+): Promise<FreshDatabase> {
   const name = `${prefix}_${randomBytes(6).toString('hex')}`;
   await asAdministrator(server, (admin) => admin.query(`create database ${pg.escapeIdentifier(name)}`));
   let dropped: Promise<void> | undefined;
@@ -27,7 +32,7 @@ export async function freshDatabase(server: PostgresAddress, prefix: string): Pr
     dropped ??= asAdministrator(server, (admin) => dropDatabase(admin, name));
     return dropped;
   }
-  onTestFinished(() => drop().catch(unlessServerGone));
+  atEnd(() => drop().catch(unlessServerGone));
 
   const uri = postgresUri(server, name);
   async function connect(): Promise<pg.Client> {
@@ -35,7 +40,7 @@ export async function freshDatabase(server: PostgresAddress, prefix: string): Pr
     // A test may kill the server; a query in flight rejects by itself, and an idle connection is nobody's failure.
     client.on('error', () => {});
     await client.connect();
-    onTestFinished(() => client.end());
+    atEnd(() => client.end());
     return client;
   }
   return { name, uri, client: await connect(), connect, drop };

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -15,6 +15,10 @@ export interface HostOptions {
   /** A folder that outlives the host; one of the test's own by default. */
   folder?: string;
   env?: Record<string, string>;
+  /** File to which its standard output is appended; part of `output` by default. */
+  stdout?: string;
+  /** Takes what ends the host; the end of the test by default. */
+  atEnd?: (cleanup: () => Promise<void>) => void;
 }
 
 /** A folder that goes with the test. */
@@ -41,7 +45,7 @@ export class HostProcess {
     this.folder = options.folder ?? testFolder();
     this.file = join(this.folder, 'pipeline.yaml');
     writeFileSync(this.file, stringify(options.pipeline));
-    onTestFinished(() => this.kill());
+    (options.atEnd ?? onTestFinished)(() => this.kill());
   }
 
   get pid(): number {
@@ -53,6 +57,11 @@ export class HostProcess {
   }
 
   start(...more: string[]): this {
+    return this.startWith({}, ...more);
+  }
+
+  /** Starts it with variables of its own, once. */
+  startWith(env: Record<string, string>, ...more: string[]): this {
     const args = [
       'run',
       '-f',
@@ -64,10 +73,12 @@ export class HostProcess {
       '--log-format',
       'json',
     ];
+    const stdout = this.#options.stdout === undefined ? 'pipe' : openSync(this.#options.stdout, 'a');
     const child = spawn(process.execPath, [MAIN, ...args, ...(this.#options.args ?? []), ...more], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...this.#options.env },
+      stdio: ['ignore', stdout, 'pipe'],
+      env: { ...process.env, ...this.#options.env, ...env },
     });
+    if (typeof stdout === 'number') closeSync(stdout);
     this.#child = child;
     this.#metrics = null;
     this.#printed = '';
@@ -75,7 +86,7 @@ export class HostProcess {
       this.output = (this.output + chunk.toString()).slice(-1_000_000);
       if (this.#child === child && this.#metrics === null) this.#printed += chunk.toString();
     };
-    child.stdout!.on('data', keep);
+    child.stdout?.on('data', keep);
     child.stderr!.on('data', keep);
     return this;
   }
@@ -102,6 +113,11 @@ export class HostProcess {
 
   get alive(): boolean {
     return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** How the last run ended; nulls while it lives. */
+  get ended(): { code: number | null; signal: NodeJS.Signals | null } {
+    return { code: this.#child?.exitCode ?? null, signal: this.#child?.signalCode ?? null };
   }
 
   /** The status page, or null while there is none. */

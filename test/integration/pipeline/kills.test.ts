@@ -2,17 +2,13 @@ import { rmSync } from 'node:fs';
 import type pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { freshDatabase } from '../../services/databases.ts';
+import { appendMistakes } from './append-mistakes.ts';
 import { HostProcess } from './host-process.ts';
-import { contentOf, createTables, differences, seeded, Workload } from './workload.ts';
+import { contentOf, createTables, differences, seeded, TABLES, Workload } from './workload.ts';
 
 const ROUNDS = Number(process.env['URUTAU_TEST_KILLS'] ?? 50);
 const SEED = Number(process.env['URUTAU_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 const ROWS = 6_000;
-
-const TABLES = {
-  accounts: { key: ['id'], columns: 'id, uid, rev, name, amount, at, ok, big, doc, score' },
-  items: { key: ['sku', 'region'], columns: 'sku, region, uid, rev, payload' },
-} as const;
 
 test(`after ${ROUNDS} kills of random processes in upsert the destination equals the source row for row`, async () => {
   const { source, sink, host } = await begin('upsert');
@@ -105,56 +101,4 @@ async function killOne(host: HostProcess, which: number, forget: boolean): Promi
 async function untilCaughtUp(host: HostProcess): Promise<void> {
   await host.stop();
   expect(await host.start('--until-caught-up').exitCode(), host.output.slice(-4000)).toBe(0);
-}
-
-/**
- * Per row of the source (`uid`): its changes in the destination, in order, must be the last ones of its history, and
- * its row in the snapshot must be what the changes before them made of it. Answers what is wrong, in words.
- */
-async function appendMistakes(source: pg.Client, sink: pg.Client, table: string): Promise<string[]> {
-  const { rows: truth } = await source.query(`select uid, op, rev from truth where tab = '${table}' order by n`);
-  const { rows: written } = await sink.query(
-    `select coalesce(uid, _old_uid) as uid, _urutau_op as op, rev, _urutau_phase as phase
-     from ${table} order by _urutau_position, rev`,
-  );
-  const histories = groupByUid(truth);
-  const arrived = groupByUid(written);
-  const mistakes: string[] = [];
-  for (const [uid, history] of histories) {
-    const rows = arrived.get(uid) ?? [];
-    const initial = rows.filter(({ phase }) => phase === 'snapshot');
-    const changes = rows.filter(({ phase }) => phase !== 'snapshot').map(said);
-    const before = history.slice(0, history.length - changes.length);
-    const after = history.slice(history.length - changes.length).map(said);
-    if (changes.join() !== after.join()) mistakes.push(`${table} ${uid}: changes ${changes}; expected ${after}`);
-    const last = before.at(-1);
-    const expected = last === undefined || last.op === 'd' ? [] : [last.rev];
-    if (initial.map(({ rev }) => rev).join() !== expected.join()) {
-      mistakes.push(`${table} ${uid}: snapshot revs ${initial.map(({ rev }) => rev)}; expected ${expected}`);
-    }
-    if (mistakes.length > 5) break;
-  }
-  return mistakes;
-}
-
-interface Change {
-  uid: string;
-  op: string;
-  rev: string;
-  phase?: string;
-}
-
-function groupByUid(rows: Change[]): Map<string, Change[]> {
-  const groups = new Map<string, Change[]>();
-  for (const row of rows) {
-    const group = groups.get(row.uid);
-    if (group) group.push(row);
-    else groups.set(row.uid, [row]);
-  }
-  return groups;
-}
-
-/** A delete's number is the source's alone. */
-function said({ op, rev }: Change): string {
-  return op === 'd' ? 'd' : `${op}${rev}`;
 }

@@ -15,6 +15,12 @@ export function seeded(seed: number): () => number {
 
 export const BIG_BYTES = 100_000;
 
+/** What is replicated of them. */
+export const TABLES = {
+  accounts: { key: ['id'], columns: 'id, uid, rev, name, amount, at, ok, big, doc, score' },
+  items: { key: ['sku', 'region'], columns: 'sku, region, uid, rev, payload' },
+} as const;
+
 /**
  * Tables of the workload: `accounts` with keys on both sides of 2^53, values of 100 kB kept out of line, and numbers of
  * every kind; `items` with a composite text key. `truth` is written in the same transactions and never replicated.
