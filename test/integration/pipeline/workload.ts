@@ -52,17 +52,25 @@ export async function createTables(
   `);
 }
 
-/** Runs random transactions until told to stop: inserts, updates (most leave the big value alone), deletes, key changes. */
+/**
+ * Runs random transactions until told to stop: inserts, updates (most leave the big value alone), deletes, key changes.
+ * With `reconnect` it outlives its server; what became of a commit without an answer is in `truth` like everything.
+ */
 export class Workload {
-  readonly #client: pg.Client;
+  readonly #reconnect: (() => Promise<pg.Client>) | undefined;
+  #client: pg.Client;
   readonly #random: () => number;
   #nextUid: number;
   #running: Promise<void> | null = null;
   #stop = false;
   transactions = 0;
 
-  constructor(client: pg.Client, { seed, rows }: { seed: number; rows: number }) {
+  constructor(
+    client: pg.Client,
+    { seed, rows, reconnect }: { seed: number; rows: number; reconnect?: () => Promise<pg.Client> },
+  ) {
     this.#client = client;
+    this.#reconnect = reconnect;
     this.#random = seeded(seed);
     this.#nextUid = rows + 1;
   }
@@ -70,8 +78,28 @@ export class Workload {
   start(): void {
     this.#stop = false;
     this.#running = (async () => {
-      while (!this.#stop) await this.transaction();
+      while (!this.#stop) {
+        try {
+          await this.transaction();
+        } catch (error) {
+          if (!this.#reconnect) throw error;
+          await this.#connectAgain(this.#reconnect);
+        }
+      }
     })();
+  }
+
+  async #connectAgain(reconnect: () => Promise<pg.Client>): Promise<void> {
+    await this.#client.end().catch(() => {});
+    this.#nextUid += 1_000; // Those of the transaction that broke may be there, or may not.
+    while (!this.#stop) {
+      try {
+        this.#client = await reconnect();
+        return;
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    }
   }
 
   async stop(): Promise<void> {
