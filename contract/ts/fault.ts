@@ -4,8 +4,8 @@ import { UrutauError } from './urutau-error.ts';
 /**
  * What happens at a fault point: `kill` and `stop` are SIGKILL and SIGSTOP, `exit0` an end in good order that nobody
  * asked for. `hang`: an answer or a stream goes no further, a step blocks the whole process. `drop-reply`: the work is
- * done and its answer never arrives, for every connection to the process breaks. `half-close`: the driver's end of all
- * its streams of data closes without a status, while the process lives and its other calls go on.
+ * done and its answer never arrives, for every connection to the process breaks. `half-close`: the driver's end of
+ * the stream closes without a status, while the process lives and the host's end is open.
  */
 export type FaultAct = 'kill' | 'stop' | 'exit0' | 'hang' | 'drop-reply' | 'half-close';
 

@@ -105,6 +105,8 @@ export class DataCall {
       this.#trailers = headers;
       this.#closeAnswered();
     });
+    // Trailers come before it where there are any.
+    stream.on('end', () => setImmediate(() => this.#closeAnswered()));
     stream.on('data', (chunk: Buffer) => this.#take(chunk));
     stream.on('error', (error) => {
       this.#failure ??= error;

@@ -29,11 +29,11 @@ export async function faultPointOfAnswer(at: FaultPoint, breakConnections: () =>
 }
 
 /** A fault point within a stream of data. */
-export async function faultPointOfStream(at: FaultPoint, halfCloseStreams: () => void): Promise<void> {
+export async function faultPointOfStream(at: FaultPoint, halfClose: () => Promise<void> | void): Promise<void> {
   const outcome = faultPoint(at);
   if (outcome === null) return;
-  if (outcome === 'half-close') halfCloseStreams();
-  else await never();
+  if (outcome === 'half-close') await halfClose();
+  await never();
 }
 
 function never(): Promise<never> {

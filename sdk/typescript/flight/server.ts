@@ -57,8 +57,7 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
   const payload = Buffer.from(token);
   const tickets = new Tickets<{ read: Read; mode: ReadDescriptor['mode'] }>();
   const answerPoints = answerPointsOf(served.role);
-  const transport = openTransport(server);
-  const { breakConnections, halfCloseStreams } = transport;
+  const { breakConnections } = openTransport(server);
 
   const handshake: handleBidiStreamingCall<Uint8Array, Uint8Array> = (call) => {
     call.once('data', (sent: Uint8Array) => {
@@ -109,7 +108,7 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
     call.on('error', ignore);
     answer(call.metadata, () => {
       const { read, mode } = tickets.use(call.request);
-      return streamOut(call, read, mode, halfCloseStreams);
+      return streamOut(call, read, mode);
     }).then(
       () => call.end(),
       (error) => fail(call, error),
@@ -120,7 +119,7 @@ export function createFlightServer(served: Role, actions: ActionTable, token: st
     call.on('error', ignore);
     answer(call.metadata, () => {
       if (served.role !== 'sink') throw notServed('DoPut');
-      return streamIn(call, served.driver, served.streams, halfCloseStreams);
+      return streamIn(call, served.driver, served.streams);
     }).then(
       () => call.end(),
       (error) => fail(call, error),

@@ -16,6 +16,7 @@ import type { Schema } from 'apache-arrow';
 import { ChangeBatch } from '../columns/change-batch-reader.ts';
 import type { SinkDriver } from '../define.ts';
 import { faultPoint, faultPointOfStream } from '../fault-point.ts';
+import { halfClose } from './transport.ts';
 import type { WriteStreams } from './write-streams.ts';
 
 const TURNS = 10;
@@ -23,12 +24,7 @@ const TURNS = 10;
 type Call = ServerDuplexStream<FlightData, Uint8Array>;
 
 /** Takes one write stream (DoPut): gives each batch to the driver's writer and reads no further until it is taken. */
-export async function streamIn(
-  call: Call,
-  driver: SinkDriver,
-  streams: WriteStreams,
-  halfCloseStreams: () => void,
-): Promise<void> {
+export async function streamIn(call: Call, driver: SinkDriver, streams: WriteStreams): Promise<void> {
   // By itself the iterator destroys the call at its end, and a call that is destroyed sends no status.
   const messages = call.iterator({ destroyOnReturn: false })[Symbol.asyncIterator]();
   const first = await messages.next();
@@ -43,7 +39,7 @@ export async function streamIn(
       const { envelope, batch } = readMessage(value as FlightData, schema, shape, seq);
       seq = envelope.seq;
       stream.accept();
-      await faultPointOfStream('sink.batch.received', halfCloseStreams);
+      await faultPointOfStream('sink.batch.received', () => halfClose(call));
       await stream.writer.write(batch, envelope);
       faultPoint('sink.batch.staged');
       stream.received(seq);

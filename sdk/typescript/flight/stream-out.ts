@@ -17,6 +17,7 @@ import { builderFor } from '../columns/builders.ts';
 import { ChangeBatchBuilder, type EncodedBatch, encodeColumns } from '../columns/change-batch-builder.ts';
 import type { Read } from '../define.ts';
 import { faultPointOfStream } from '../fault-point.ts';
+import { halfClose } from './transport.ts';
 
 type Mode = ReadDescriptor['mode'];
 type Call = ServerWritableStream<Uint8Array, PiecewiseMessage>;
@@ -25,7 +26,7 @@ type Call = ServerWritableStream<Uint8Array, PiecewiseMessage>;
 const WRITES_IN_FLIGHT_MAX = 2;
 
 /** Sends one read (DoGet): the schema, then batches with their envelopes, only as fast as the host reads. */
-export async function streamOut(call: Call, read: Read, mode: Mode, halfCloseStreams: () => void): Promise<void> {
+export async function streamOut(call: Call, read: Read, mode: Mode): Promise<void> {
   const closed = new AbortController();
   call.on('cancelled', () => closed.abort());
   if (call.cancelled) closed.abort();
@@ -41,7 +42,10 @@ export async function streamOut(call: Call, read: Read, mode: Mode, halfCloseStr
     const message = encodeFlightData({ dataHeader: header, appMetadata, body });
     if (message.length > LIMIT.messageBytesMax) throw tooLarge(message.length, rows);
     await out.write(message);
-    await faultPointOfStream(SENT[mode], halfCloseStreams);
+    await faultPointOfStream(SENT[mode], async () => {
+      await out.flushed();
+      halfClose(call);
+    });
   }
   await out.flushed();
 }

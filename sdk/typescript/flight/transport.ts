@@ -1,6 +1,5 @@
-import type { Http2Server, IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
+import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { Server } from '@grpc/grpc-js';
-import { FLIGHT_METHOD } from '@urutau/contract';
 
 /** Bytes a peer may send before it must wait for us; the default of 64 KiB holds a relay at a third of its speed. */
 const WINDOW_BYTES = 8 * 1024 * 1024;
@@ -8,8 +7,6 @@ const WINDOW_BYTES = 8 * 1024 * 1024;
 export interface Transport {
   /** Every connection ends at once, with whatever was on its way. */
   breakConnections(): void;
-  /** Our end of each DoGet and DoPut closes without a status. */
-  halfCloseStreams(): void;
 }
 
 /**
@@ -19,7 +16,6 @@ export interface Transport {
  */
 export function openTransport(server: Server): Transport {
   const sessions = new Set<ServerHttp2Session>();
-  const streams = new Set<ServerHttp2Stream>();
   const internals = server as unknown as {
     commonServerOptions?: { settings?: Record<string, unknown> };
     createHttp2Server?: (...args: unknown[]) => Http2Server;
@@ -36,10 +32,8 @@ export function openTransport(server: Server): Transport {
       const http2Server = create(...args);
       http2Server.on('session', (session: ServerHttp2Session) => {
         session.setLocalWindowSize(WINDOW_BYTES);
-        keepWhileOpen(sessions, session);
-      });
-      http2Server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
-        if (DATA_PATHS.has(headers[':path'] ?? '')) keepWhileOpen(streams, stream);
+        sessions.add(session);
+        session.once('close', () => sessions.delete(session));
       });
       return http2Server;
     };
@@ -48,18 +42,16 @@ export function openTransport(server: Server): Transport {
     breakConnections: () => {
       for (const session of sessions) session.destroy();
     },
-    halfCloseStreams: () => {
-      for (const stream of streams) {
-        stream.once('wantTrailers', () => stream.close());
-        stream.end();
-      }
-    },
   };
 }
 
-const DATA_PATHS: ReadonlySet<string> = new Set([FLIGHT_METHOD.doGet, FLIGHT_METHOD.doPut]);
-
-function keepWhileOpen<T extends ServerHttp2Session | ServerHttp2Stream>(open: Set<T>, each: T): void {
-  open.add(each);
-  each.once('close', () => open.delete(each));
+/** Our end of the call's stream closes without a status; the other end stays open. */
+export function halfClose(call: object): void {
+  const { stream } = (call as { call?: { stream?: ServerHttp2Stream } }).call ?? {};
+  if (stream?.headersSent) {
+    stream.once('wantTrailers', () => stream.sendTrailers({}));
+    stream.end();
+  } else {
+    stream?.respond({ ':status': 200, 'content-type': 'application/grpc' }, { endStream: true });
+  }
 }

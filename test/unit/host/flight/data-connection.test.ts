@@ -1,7 +1,10 @@
+import { once } from 'node:events';
+import { createServer, type ServerHttp2Stream } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import { decodeFlightData, decodeFlightDataPieces, encodeFlightData } from '@urutau/contract';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
-import { MessageAssembler } from '../../../../host/flight/data-connection.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { DataConnection, MessageAssembler } from '../../../../host/flight/data-connection.ts';
 
 const framed = (message: Uint8Array): Buffer => {
   const prefix = Buffer.alloc(5);
@@ -85,4 +88,26 @@ test('a compressed message and one over the limit are refused', () => {
 
   expect(() => new MessageAssembler().push(compressed, [])).toThrow(/compressed/);
   expect(() => new MessageAssembler().push(large, [])).toThrow(/over the limit/);
+});
+
+test.each([
+  ['nothing was answered', (stream: ServerHttp2Stream) => stream.respond({ ':status': 200 }, { endStream: true })],
+  [
+    'something was answered',
+    (stream: ServerHttp2Stream) => {
+      stream.respond({ ':status': 200 });
+      stream.end(framed(Buffer.from('row')));
+    },
+  ],
+])('a stream that the driver half-closes without a status fails while we still write: %s', async (_, answer) => {
+  const server = createServer().on('stream', answer).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const connection = new DataConnection(`127.0.0.1:${(server.address() as AddressInfo).port}`, 'token');
+  onTestFinished(() => connection.close());
+
+  const call = connection.open('/put');
+  while ((await call.read()) !== null);
+
+  expect(await call.status).toMatchObject({ code: 14, details: 'the connection ended without a status' });
 });
