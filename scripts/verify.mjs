@@ -11,6 +11,8 @@ const SMOKE_NODES = { 22: '22.23.5', 24: '24.22.3' };
 const BIOME = 'node_modules/@biomejs/biome/bin/biome';
 const TSC = 'node_modules/typescript/bin/tsc';
 const VITEST = 'node_modules/vitest/vitest.mjs';
+/** Lines that tests leave by test/figures.ts. */
+const FIGURES = join(root, '.cache/figures.jsonl');
 
 let current;
 for (const signal of ['SIGINT', 'SIGTERM']) {
@@ -44,6 +46,7 @@ await main();
 
 async function main() {
   const startMs = performance.now();
+  rmSync(FIGURES, { force: true });
   const results = [];
   for (const [index, part] of parts.entries()) {
     console.log(`\n── ${index + 1}/${parts.length} ${part.title}`);
@@ -54,6 +57,7 @@ async function main() {
     console.log(`── ${part.title}: ${countsInWords(counts)} in ${seconds.toFixed(1)} s`);
   }
   printTable(results, (performance.now() - startMs) / 1000);
+  printFigures();
   const total = sum(results);
   console.log(countsInWords(total));
   process.exitCode = total.failed > 0 || total.tests === 0 ? 1 : 0;
@@ -163,6 +167,17 @@ function sum(results) {
 
 function countsInWords({ passed, failed, skipped }) {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+}
+
+function printFigures() {
+  if (!existsSync(FIGURES)) return;
+  const figures = readFileSync(FIGURES, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  figures.sort((a, b) => a.what.localeCompare(b.what));
+  for (const { what, text } of figures) console.log(`${what}: ${text}`);
+  console.log('');
 }
 
 function printTable(results, totalSeconds) {

@@ -13,6 +13,7 @@ import {
   SERVER_CASES,
   type ServerCase,
 } from '../chaos/server-faults.ts';
+import { figure } from '../figures.ts';
 
 const SEED = Number(process.env['URUTAU_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 const ONLY = { point: process.env['URUTAU_TEST_POINT'], act: process.env['URUTAU_TEST_ACT'] as FaultAct | undefined };
@@ -55,5 +56,7 @@ for (const fault of serverCases) {
 }
 
 afterAll(() => {
+  const all = [...outcomes.values(), ...recovered.values()];
+  figure('kill matrix', `${all.filter((result) => result !== null).length} of ${all.length} cases without a loss`);
   if (process.env['URUTAU_WRITE_MATRIX']) writeFileSync(PAGE, matrixPage(outcomes, recovered));
 });

@@ -1,7 +1,8 @@
-import { expect, inject, test } from 'vitest';
+import { afterAll, expect, inject, test } from 'vitest';
 import { eachPointOnce, nameOf } from '../../chaos/fault-cases.ts';
 import { play } from '../../chaos/play.ts';
 import { inPool } from '../../chaos/pool.ts';
+import { figure } from '../../figures.ts';
 
 const SEED = Number(process.env['URUTAU_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 const ONLY = process.env['URUTAU_TEST_POINT'];
@@ -20,3 +21,9 @@ for (const [index, fault] of cases.entries()) {
     expect(noticedMs).toBeLessThanOrEqual(recoveredMs);
   }, 600_000);
 }
+
+afterAll(async () => {
+  const played = await Promise.allSettled(results);
+  const fine = played.filter(({ status }) => status === 'fulfilled').length;
+  figure('fault points', `${fine} of ${cases.length} killed there without a loss`);
+});

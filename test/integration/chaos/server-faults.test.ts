@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { inPool } from '../../chaos/pool.ts';
 import { diskFullUnavailable, nameOfServerCase, playServerFault, SERVER_CASES } from '../../chaos/server-faults.ts';
+import { figure } from '../../figures.ts';
 
 const SEED = Number(process.env['URUTAU_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 const ONLY = process.env['URUTAU_TEST_SERVER_FAULT'];
@@ -24,3 +25,9 @@ for (const fault of cases) {
     600_000,
   );
 }
+
+afterAll(async () => {
+  const played = await Promise.allSettled(results.values());
+  const fine = played.filter(({ status }) => status === 'fulfilled').length;
+  figure('faults of servers', `${fine} of ${cases.length} survived without a loss`);
+});
