@@ -192,7 +192,8 @@ async function takenUp(scene: Scene): Promise<HostProcess> {
 
 /**
  * A host that stands still holds its drivers, until they miss its heartbeats. A successor begins beside it; then the
- * old one wakes, must not write any more, and ends.
+ * old one wakes and must not write any more: it ends when its tables are another's, and one that never came to write
+ * any waits for the slot.
  */
 async function replaced({ fault, host, successor }: Scene): Promise<HostProcess> {
   const heir = successor().start();
@@ -203,12 +204,18 @@ async function replaced({ fault, host, successor }: Scene): Promise<HostProcess>
     WATCHDOG_MS + 45_000,
   );
   process.kill(host.pid, 'SIGCONT');
+  const woken = host.output.length;
+  const waits = () => host.output.slice(woken).includes('in use by another process');
   await waitFor(
     'the end of the old host',
     60_000,
-    async () => (host.alive ? null : true),
+    async () => (!host.alive || waits() ? true : null),
     () => host.output.slice(-3000),
   );
+  if (host.alive) {
+    await host.kill();
+    return heir;
+  }
   const { code } = host.ended;
   const expected = fault.during === 'stop' ? 0 : 1;
   if (code !== expected) throw new Error(`the old host ended with ${code}:\n${host.output.slice(-3000)}`);
