@@ -18,6 +18,7 @@ const OUTPUTS = [
   { entry: 'sdk/typescript/index.ts', output: 'sdk/typescript/dist/index.js', ...LIBRARY },
   { entry: 'host/main.ts', output: 'host/dist/main.js', ...PROGRAM },
   { entry: 'drivers/postgres/source/main.ts', output: 'drivers/postgres/dist/source.js', ...PROGRAM },
+  { entry: 'drivers/postgres/reader/main.ts', output: 'drivers/postgres/dist/reader.js', ...PROGRAM },
   { entry: 'drivers/postgres/sink/main.ts', output: 'drivers/postgres/dist/sink.js', ...PROGRAM },
   { entry: 'drivers/stdout/sink/main.ts', output: 'drivers/stdout/dist/sink.js', ...PROGRAM },
 ];

@@ -46,6 +46,11 @@ export const manifestSchema = z.looseObject({
     .default([])
     .describe("Names of the host's environment variables that the driver may see."),
   stdout: z.literal('host').optional().describe("Sinks: pass the host's own stdout as file descriptor 3."),
+  reader: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Sinks: the folder, beside this one, of a source that reads the targets back.'),
   fixture: z.array(z.string().min(1)).min(1).optional().describe('A command for the conformance kit.'),
 });
 
@@ -105,9 +110,11 @@ export function parseManifest(text: string, file: string): Manifest {
   }
   if (!parsed.success) throw invalid(problems);
 
-  const { roles, stdout, protocolVersions } = parsed.data;
+  const { roles, stdout, reader, protocolVersions } = parsed.data;
   if (stdout === 'host' && !roles.includes('sink'))
     problems.push(at(offsetOf(['stdout']), 'stdout', "only a sink writes to the host's stdout"));
+  if (reader !== undefined && !roles.includes('sink'))
+    problems.push(at(offsetOf(['reader']), 'reader', 'only the targets of a sink are read back'));
   if (!protocolVersions.some((version) => version <= PROTOCOL_VERSION)) {
     const spoken = `speaks protocol version ${protocolVersions.join(', ')}; this host speaks ${PROTOCOL_VERSION}`;
     problems.push(

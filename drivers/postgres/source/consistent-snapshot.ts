@@ -45,25 +45,29 @@ export interface SnapshotOptions {
   /** An ordinary table's children are not part of it; a partitioned one's are. */
   partitioned: boolean;
   rowShape: RowShape;
-  snapshot: ExportedSnapshot;
-  /** As it was before the picture was taken. */
-  storage: string;
+  /** Null reads the table as it is when the read begins, in one consistent view too. */
+  picture: {
+    snapshot: ExportedSnapshot;
+    /** As it was before the picture was taken. */
+    storage: string;
+  } | null;
   side: SideConnections;
 }
 
 /** All rows of a table as they are in the picture. */
 export async function* readSnapshot(options: SnapshotOptions, signal: AbortSignal): AsyncGenerator<SourceBatch, void> {
-  const { table, partitioned, rowShape, snapshot, storage, side } = options;
+  const { table, partitioned, rowShape, picture, side } = options;
   const wire = await side.begin();
   const abort = (): void => void wire.close();
   signal.addEventListener('abort', abort);
   try {
+    // The lock takes no view of its own: without a picture the rows are as they are once it is held.
+    const view = picture === null ? '' : `SET TRANSACTION SNAPSHOT ${pg.escapeLiteral(picture.snapshot.name)};`;
     await wire.query(
-      `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT ${pg.escapeLiteral(snapshot.name)};
-        LOCK TABLE ${quoteName(table)} IN ACCESS SHARE MODE`,
+      `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${view} LOCK TABLE ${quoteName(table)} IN ACCESS SHARE MODE`,
     );
     // An older picture sees nothing of a table that was rewritten since.
-    if (storageOf(await loadLeaves((sql) => wire.query(sql), table)) !== storage) {
+    if (picture !== null && storageOf(await loadLeaves((sql) => wire.query(sql), table)) !== picture.storage) {
       throw new UrutauError('source-unavailable', `${table}: it was rewritten while its snapshot began`, {
         table,
         remedy: 'The host begins the snapshot again by itself.',
@@ -81,7 +85,7 @@ export async function* readSnapshot(options: SnapshotOptions, signal: AbortSigna
   } finally {
     signal.removeEventListener('abort', abort);
     await side.end(wire);
-    await snapshot.close();
+    await picture?.snapshot.close();
   }
 }
 

@@ -341,8 +341,7 @@ export class PostgresSource implements SourceDriver {
       table,
       partitioned: catalog.kind === 'p',
       rowShape,
-      snapshot: { ...snapshot, close: end },
-      storage,
+      picture: { snapshot: { ...snapshot, close: end }, storage },
       side: this.#side,
     };
     return {

@@ -40,6 +40,7 @@ test.each([
   ['env: [URUTAU_TOKEN]', 'plugin.yaml:6:7: env[0]: must not begin with URUTAU_'],
   ['env: [A B]', 'plugin.yaml:6:7: env[0]: must be the name of an environment variable'],
   ['stdout: host', "plugin.yaml:6:9: stdout: only a sink writes to the host's stdout"],
+  ['reader: ../reader', 'plugin.yaml:6:9: reader: only the targets of a sink are read back'],
   ['stdout: mine', 'plugin.yaml:6:9: stdout: '],
   ['capabilties: {}', 'plugin.yaml:6:14: capabilties: unknown key; did you mean capabilities?'],
   ['name: [', 'plugin.yaml:'],

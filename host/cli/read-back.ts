@@ -1,0 +1,45 @@
+import { UrutauError } from '@urutau/contract';
+import type { DriverPackage } from '../driver-packages/manifest.ts';
+import { findReader } from '../driver-packages/reader.ts';
+import type { Supervised } from './supervise.ts';
+import { type WithDriver, withDriver } from './with-driver.ts';
+
+/**
+ * Starts the reader of the sink's destination for one conversation (PKG-6): a source that gives snapshots of targets by
+ * the names of the pipeline (`readRows`, or `openSource` and its `snapshot`). Throws `config-invalid` for a sink whose
+ * destination cannot be read back.
+ */
+export async function readBack(sink: Omit<Supervised, 'role'>, signal: AbortSignal): Promise<WithDriver> {
+  const reader = await findReader(sink.driver);
+  if (reader === null) throw cannotBeReadBack(sink.driver);
+  const withReader = withDriver({ ...sink, role: 'source', driver: reader }, signal);
+  return async (ask) => {
+    try {
+      return await withReader(ask);
+    } catch (error) {
+      throw ofDestination(error);
+    }
+  };
+}
+
+function cannotBeReadBack({ manifest: { name } }: DriverPackage): UrutauError {
+  return new UrutauError(
+    'config-invalid',
+    `what the sink ${name} wrote cannot be read back: its driver has no reader`,
+    {
+      remedy: 'Of the built-in sinks postgres has one; a driver from outside names its own in plugin.yaml (`reader`).',
+    },
+  );
+}
+
+/** A reader is a source to its own mind: what it cannot reach is the destination. */
+function ofDestination(error: unknown): unknown {
+  if (!(error instanceof UrutauError)) return error;
+  const { code, message, remedy, context } = error;
+  const ours = code === 'source-unavailable';
+  return new UrutauError(ours ? 'sink-unavailable' : code, `the destination, read back: ${message}`, {
+    ...context,
+    ...(ours ? {} : { remedy }),
+    cause: error,
+  });
+}
