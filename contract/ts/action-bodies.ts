@@ -43,12 +43,13 @@ export interface DescribeAnswer {
   arrowTypes?: string[];
 }
 
-/** The JSON of a GetFlightInfo descriptor. `fromOffset` goes with changes; range, rows and notBefore with chunk. */
+/** The JSON of a GetFlightInfo descriptor. `fromOffset` goes with changes; range, rows and notBefore with chunk, rowVersions with snapshot. */
 export interface ReadDescriptor {
   table: string;
   mode: 'snapshot' | 'changes' | 'chunk';
   fromOffset?: Base64;
   allowUnchanged?: boolean;
+  rowVersions?: boolean;
   range?: string;
   rows?: number;
   notBefore?: Base64;

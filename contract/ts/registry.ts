@@ -114,6 +114,8 @@ export const METADATA = {
   notNull: 'urutau.not_null',
   /** The source's collation of a text column. */
   collation: 'urutau.collation',
+  /** `true` on the one column that names each row's version (SCH-10). */
+  rowVersion: 'urutau.row_version',
 } as const;
 
 /** Sizes, counts and times of the contract; the unit is in each name. */

@@ -18,8 +18,15 @@ export interface RowPicture {
  * Takes a snapshot of a table and decodes its rows: for the host's own eyes, such as to compare or to read back what a sink
  * wrote. Rows on their way to a sink pass as bytes and never come here. Ends with `signal`.
  */
-export async function readRows(client: FlightClient, table: string, signal?: AbortSignal): Promise<RowPicture> {
-  const info = await client.getFlightInfo({ table, mode: 'snapshot' }, { signal });
+export async function readRows(
+  client: FlightClient,
+  table: string,
+  { rowVersions = false, signal }: { /** SCH-10 */ rowVersions?: boolean; signal?: AbortSignal | undefined } = {},
+): Promise<RowPicture> {
+  const info = await client.getFlightInfo(
+    { table, mode: 'snapshot', ...(rowVersions ? { rowVersions } : {}) },
+    { signal },
+  );
   const schema = decodeSchema(info.schema);
   const header = encodeSchemaHeader(schema);
   return {

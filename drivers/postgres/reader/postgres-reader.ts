@@ -10,6 +10,7 @@ import { clientConfig, type SinkConfig, targetName } from '../sink/config.ts';
 import { listTables, loadTables } from '../source/catalog.ts';
 import type { Clock } from '../source/clock.ts';
 import { readSnapshot } from '../source/consistent-snapshot.ts';
+import { withRowVersions } from '../source/row-versions.ts';
 import { SideConnections } from '../source/side-connections.ts';
 import { readableShape } from './readable-shape.ts';
 
@@ -37,7 +38,7 @@ export class PostgresReader implements SourceDriver {
     return (await listTables(this.#side.query)).map(({ table }) => ({ name: table, supportsSnapshot: true }));
   }
 
-  async read({ table, mode }: ReadDescriptor): Promise<Read> {
+  async read({ table, mode, rowVersions = false }: ReadDescriptor): Promise<Read> {
     if (mode !== 'snapshot') {
       throw new UrutauError(
         'protocol-violation',
@@ -52,7 +53,7 @@ export class PostgresReader implements SourceDriver {
     if (!catalog) {
       throw new UrutauError('table-not-found', `table ${full} does not exist in the destination`, { table });
     }
-    const rowShape = readableShape(catalog);
+    const rowShape = rowVersions ? withRowVersions(readableShape(catalog)) : readableShape(catalog);
     const options = { table: full, partitioned: catalog.kind === 'p', rowShape, picture: null, side: this.#side };
     return {
       shape: rowShape.shape,

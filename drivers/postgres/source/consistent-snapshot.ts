@@ -36,9 +36,22 @@ export async function exportSnapshot(config: pg.ClientConfig): Promise<ExportedS
     };
   } catch (error) {
     await wire.close();
-    throw error;
+    throw withoutRoom(error);
   }
 }
+
+/** Each picture takes a slot beside that of the pipeline. */
+function withoutRoom(error: unknown): unknown {
+  const { code } = ((error as Error).cause ?? {}) as { code?: string };
+  if (!(error instanceof UrutauError) || code !== CONFIGURATION_LIMIT) return error;
+  return new UrutauError(error.code, error.message, {
+    cause: error,
+    remedy: 'Raise max_replication_slots: a consistent picture of a table takes one slot more while it is read.',
+  });
+}
+
+/** SQLSTATE of "all replication slots are in use". */
+const CONFIGURATION_LIMIT = '53400';
 
 export interface SnapshotOptions {
   table: string;

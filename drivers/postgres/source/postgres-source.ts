@@ -41,7 +41,8 @@ import { emitMarker, Heartbeat } from './heartbeat.ts';
 import { LogReader } from './log-reader.ts';
 import { decodeRange, divide, encodeRange, storageOf } from './page-range.ts';
 import { ReadView } from './read-view.ts';
-import { type RowShape, shapeOfTable } from './row-shape.ts';
+import { shapeOfTable } from './row-shape.ts';
+import { withRowVersions } from './row-versions.ts';
 import { SideConnections } from './side-connections.ts';
 import { loadSlot, waitForFreeSlot } from './slot.ts';
 import { readChunk } from './snapshot-chunk.ts';
@@ -152,7 +153,7 @@ export class PostgresSource implements SourceDriver {
   read(descriptor: ReadDescriptor): Promise<Read> {
     switch (descriptor.mode) {
       case 'snapshot':
-        return this.#readSnapshot(descriptor.table);
+        return this.#readSnapshot(descriptor);
       case 'changes':
         return this.#readChanges(descriptor);
       case 'chunk':
@@ -324,9 +325,9 @@ export class PostgresSource implements SourceDriver {
     return { shape: rowShape.shape, metadata: {}, open: (signal) => counted(outlet, readChunk(options, signal)) };
   }
 
-  async #readSnapshot(table: string): Promise<Read> {
+  async #readSnapshot({ table, rowVersions = false }: ReadDescriptor): Promise<Read> {
     const catalog = await this.#catalogOf(table);
-    const rowShape: RowShape = shapeOfTable(catalog);
+    const rowShape = rowVersions ? withRowVersions(shapeOfTable(catalog)) : shapeOfTable(catalog);
     const storage = storageOf(await loadLeaves(this.#side.query, table));
     const snapshot = await exportSnapshot(this.#connection);
     faultPoint('source.picture.opened');
