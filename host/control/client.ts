@@ -13,6 +13,8 @@ export interface Control {
   pause(table: string): Promise<TableStatus>;
   resume(table: string): Promise<TableStatus>;
   resync(table: string, options?: { discardHistory?: boolean }): Promise<TableStatus>;
+  /** Asks for a commit of all that has come of the table, of its position too when nothing has; it follows the answer. */
+  commit(table: string): Promise<TableStatus>;
 }
 
 const STATUS_MS = 10_000;
@@ -26,5 +28,6 @@ export function control(stateDir: string): Control {
     pause: (table) => post(tablePath(table, 'pause')),
     resume: (table) => post(tablePath(table, 'resume')),
     resync: (table, { discardHistory = false } = {}) => post(tablePath(table, 'resync'), { discardHistory }),
+    commit: (table) => post(tablePath(table, 'commit')),
   };
 }

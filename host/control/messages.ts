@@ -8,7 +8,7 @@ export interface HostStatus extends PipelineStatus {
 
 export const STATUS_PATH = '/status';
 
-export const TABLE_ACTIONS = ['pause', 'resume', 'resync'] as const;
+export const TABLE_ACTIONS = ['pause', 'resume', 'resync', 'commit'] as const;
 export type TableAction = (typeof TABLE_ACTIONS)[number];
 
 /** Where an action is posted to; the answer is the table's status. */

@@ -8,7 +8,7 @@ import { claim } from './claim.ts';
 import { type HostStatus, parseTablePath, STATUS_PATH } from './messages.ts';
 
 /** What is used of the pipeline. */
-export type ControlledPipeline = Pick<Pipeline, 'status' | 'pause' | 'resume' | 'resync'>;
+export type ControlledPipeline = Pick<Pipeline, 'status' | 'pause' | 'resume' | 'resync' | 'commit'>;
 
 export interface ControlOptions {
   stateDir: string;
@@ -53,6 +53,10 @@ async function answer(request: IncomingMessage, pipeline: ControlledPipeline): P
       break;
     case 'resync':
       await pipeline.resync(table, parse(resyncOptions, body));
+      break;
+    case 'commit':
+      parse(noOptions, body);
+      await pipeline.commit(table);
       break;
   }
   return {

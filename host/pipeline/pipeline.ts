@@ -149,6 +149,11 @@ export class Pipeline {
     await this.#perform(table, { kind: 'resync' });
   }
 
+  /** Commits soon what has come of a table: somebody waits for the destination to get as far. */
+  async commit(name: string): Promise<void> {
+    await this.#session?.commit(this.#table(name));
+  }
+
   status(): PipelineStatus {
     const { name, run, wallMs } = this.#options;
     return {

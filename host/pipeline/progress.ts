@@ -52,7 +52,8 @@ function isEager({ untilCaughtUp, tasks }: ProgressWatch): boolean {
   return untilCaughtUp || tasks().some(({ snapshotDone }) => !snapshotDone);
 }
 
-async function moveIdleTables({ source, tasks }: ProgressWatch): Promise<void> {
+/** Takes over how far the source has read for tables that wait for it alone. */
+export async function moveIdleTables({ source, tasks }: Pick<ProgressWatch, 'source' | 'tasks'>): Promise<void> {
   if (!source.progress) return;
   const carried = tasks();
   if (carried.length === 0) return;

@@ -1,7 +1,7 @@
 import { asUrutauError, UrutauError } from '@urutau/contract';
 import type { Log } from '../observe/log.ts';
 import { InFlightWindow } from './in-flight.ts';
-import { watchProgress } from './progress.ts';
+import { moveIdleTables, watchProgress } from './progress.ts';
 import { planOf, resumePoints } from './resume-points.ts';
 import type { SinkPort } from './sink/port.ts';
 import { Confirmer } from './source/confirm.ts';
@@ -36,6 +36,8 @@ export interface SessionHandle {
   readonly window: InFlightWindow;
   /** Ends one table's task; what it sent is committed first. */
   stop(table: Table): Promise<void>;
+  /** Commits what has come of a table, and where nothing has, how far its source is; without waiting for the commit. */
+  commit(table: Table): Promise<void>;
 }
 
 /** How a session ended: asked to, everything caught up, or to be begun anew (after a delay where a backend is away). */
@@ -120,6 +122,12 @@ export async function runSession(options: SessionOptions, signal: AbortSignal): 
       const running = tasks.get(table);
       running?.task.drain();
       await running?.over;
+    },
+    commit: async (table) => {
+      const running = tasks.get(table);
+      if (running === undefined || !isCarried(table)) return;
+      await moveIdleTables({ source, tasks: () => [running.task] });
+      running.task.commitSoon();
     },
   });
   const progress = watchProgress({

@@ -10,6 +10,7 @@ export class SmallPipeline implements ControlledPipeline {
   status = (): PipelineStatus => runningPipeline;
   pause = (table: string) => this.#perform('pause', table);
   resume = (table: string) => this.#perform('resume', table);
+  commit = (table: string) => this.#perform('commit', table);
   resync = (table: string, options?: object) => this.#perform('resync', table, options);
 
   async #perform(...call: unknown[]): Promise<void> {
