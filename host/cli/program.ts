@@ -9,6 +9,7 @@ import type { Shell } from './shell.ts';
 import { addTable } from './table.ts';
 import { addTeardown } from './teardown.ts';
 import { addValidate } from './validate.ts';
+import { addVerify } from './verify.ts';
 import { addVersion } from './version.ts';
 import { HOST_VERSION } from './version-number.ts';
 
@@ -51,6 +52,7 @@ function programOf(shell: Shell, exit: (code: ExitCode) => void): Command {
   addValidate(program, context);
   addRun(program, context);
   addTable(program, context);
+  addVerify(program, context);
   addTeardown(program, context);
   addDriver(program, context);
   addVersion(program, context);

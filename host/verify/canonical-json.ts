@@ -1,0 +1,90 @@
+/**
+ * One text for all JSON texts of one value: keys sorted, the last of equal keys kept, no spaces, numbers by their exact
+ * value and not as doubles. A text that is no JSON stays as it is.
+ */
+export function canonicalJson(text: string): string {
+  try {
+    JSON.parse(text);
+  } catch {
+    return text;
+  }
+  return new Reader(text).value();
+}
+
+/** Of a text that is known to be JSON. */
+class Reader {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  value(): string {
+    this.#skipSpace();
+    switch (this.#text[this.#at]) {
+      case '{':
+        return this.#object();
+      case '[':
+        return this.#array();
+      case '"':
+        return this.#string();
+      default:
+        return exactNumber(this.#token(/[^\s,\]}]+/y));
+    }
+  }
+
+  #object(): string {
+    const members = new Map<string, string>();
+    this.#at++;
+    for (this.#skipSpace(); this.#text[this.#at] !== '}'; this.#skipSpace()) {
+      if (this.#text[this.#at] === ',') this.#at++;
+      this.#skipSpace();
+      const key = this.#string();
+      this.#skipSpace();
+      this.#at++; // The colon.
+      members.set(key, this.value());
+    }
+    this.#at++;
+    const sorted = [...members].sort(([a], [b]) => (a < b ? -1 : 1));
+    return `{${sorted.map(([key, value]) => `${key}:${value}`).join(',')}}`;
+  }
+
+  #array(): string {
+    const items: string[] = [];
+    this.#at++;
+    for (this.#skipSpace(); this.#text[this.#at] !== ']'; this.#skipSpace()) {
+      if (this.#text[this.#at] === ',') this.#at++;
+      items.push(this.value());
+    }
+    this.#at++;
+    return `[${items.join(',')}]`;
+  }
+
+  #string(): string {
+    return JSON.stringify(JSON.parse(this.#token(/"(?:[^"\\]|\\.)*"/y)));
+  }
+
+  #token(pattern: RegExp): string {
+    pattern.lastIndex = this.#at;
+    const [token] = pattern.exec(this.#text)!;
+    this.#at += token.length;
+    return token;
+  }
+
+  #skipSpace(): void {
+    while (/[ \t\r\n]/.test(this.#text[this.#at] ?? '')) this.#at++;
+  }
+}
+
+/** `1`, `1.0` and `10e-1` are `1e0`; true, false and null stay as they are. */
+function exactNumber(token: string): string {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(token);
+  if (match === null) return token;
+  const [, sign, whole, fraction = '', exponent = '0'] = match;
+  const digits = `${whole}${fraction}`.replace(/^0+/, '');
+  const significant = digits.replace(/0+$/, '');
+  if (significant === '') return '0e0';
+  const power = BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - significant.length);
+  return `${sign}${significant}e${power}`;
+}
