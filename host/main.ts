@@ -38,7 +38,7 @@ process.on('uncaughtException', (error) => {
 });
 const exitCode = await runCommandLine(process.argv.slice(2), shell);
 // Everything is closed; only timers of closed gRPC channels are left, which would hold the process for a moment more.
-// What was written has left: pipes, files and terminals are written to synchronously here.
+await Promise.all([process.stdout, process.stderr].map(written));
 process.exit(exitCode);
 
 function terminal(stream: WriteStream): Terminal {
@@ -54,6 +54,11 @@ function terminal(stream: WriteStream): Terminal {
       return stream.columns || 80;
     },
   };
+}
+
+/** Resolves when what was written has left, or has nowhere to go: a slow reader's pipe takes long texts in parts. */
+function written(stream: WriteStream): Promise<void> {
+  return new Promise((resolve) => stream.write('', () => resolve()));
 }
 
 async function ask(question: string): Promise<string> {

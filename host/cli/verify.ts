@@ -70,6 +70,7 @@ Examples:
 const LIMITS = { rowsMax: 500_000, looksMax: 8, namedMax: 10_000 };
 
 async function verify(options: VerifyOptions, shell: Shell): Promise<ExitCode> {
+  const startMs = shell.nowMs();
   const { pipeline, warnings, stateDir } = openPipeline(options, shell);
   printWarnings(warnings, shell);
   const refused = notCarriedOut(pipeline);
@@ -116,7 +117,11 @@ async function verify(options: VerifyOptions, shell: Shell): Promise<ExitCode> {
         ),
       );
     });
-    if (options.output === 'json') shell.out.write(json({ pipeline: pipeline.name, tables: verified }));
+    if (options.output === 'json') {
+      const seconds = Math.round(shell.nowMs() - startMs) / 1000;
+      const { peakMemoryBytes } = shell.usage();
+      shell.out.write(json({ pipeline: pipeline.name, seconds, peakMemoryBytes, tables: verified }));
+    }
     return codeOf(verified);
   } catch (error) {
     // 1 means that rows differ, and this says nothing of that.
