@@ -1,21 +1,43 @@
-import { expect, test } from 'vitest';
+import { once } from 'node:events';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import type { FreshDatabase } from '../../services/databases.ts';
 import { hostCommand, startHost } from '../cli/host-command.ts';
-import { shop } from '../cli/shop.ts';
+import { type Shop, shop } from '../cli/shop.ts';
+import { verify } from './verify-command.ts';
 
-/** The result of `verify --output json`, table by table. */
-async function verify(file: string, env: Record<string, string>, ...more: string[]) {
-  const { code, stdout, stderr } = await hostCommand(['verify', '-f', file, '--output', 'json', ...more], env);
-  return { code, stderr, tables: stdout === '' ? [] : JSON.parse(stdout).tables };
-}
-
-const LONG_FLUSH = 'type: postgres, flush: { interval: 1h }';
-
-test('planted rows are each named by kind, key and column while the host streams', async () => {
-  const { env, source, copy, pipelineFile } = await shop();
-  const file = pipelineFile(LONG_FLUSH);
+/** A host that streams both tables of a shop. */
+async function streaming({ env, pipelineFile }: Shop, sink?: string, tables?: string) {
+  const file = pipelineFile(sink, tables);
   const host = startHost(['run', '-f', file], env);
   await host.until('table is streaming table=public.orders');
   await host.until('table is streaming table=public.items');
+  return { file, host };
+}
+
+/** Changes rows without a pause until it is stopped; resolves then with the number of statements. */
+async function traffic(database: FreshDatabase, statement: (n: number) => string): Promise<() => Promise<number>> {
+  const client = await database.connect();
+  let stopped = false;
+  let done = 0;
+  const running = (async () => {
+    while (!stopped) await client.query(statement(done++));
+  })();
+  onTestFinished(async () => {
+    stopped = true;
+    await running.catch(() => {});
+  });
+  return async () => {
+    stopped = true;
+    await running;
+    return done;
+  };
+}
+
+test('planted rows are each named by kind, key and columns while the host streams', async () => {
+  const made = await shop();
+  const { env, source, copy } = made;
+  const { file } = await streaming(made, 'type: postgres, flush: { interval: 1h }');
 
   expect(await verify(file, env)).toMatchObject({
     code: 0,
@@ -26,6 +48,7 @@ test('planted rows are each named by kind, key and column while the host streams
     ],
   });
 
+  // What is only on its way is no difference, though the host would keep it for an hour by itself.
   await source.client.query("update items set name = 'on its way' where order_id = 9");
   await copy.client.query(`
     delete from orders where id in (5, 6);
@@ -39,14 +62,13 @@ test('planted rows are each named by kind, key and column while the host streams
     result: 'different',
     comparison: { counts: { missing: 2, extra: 1, different: 1, unsettled: 0 }, left: null },
   });
-  const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1);
-  expect([...tables[0].comparison.found].sort(byKey)).toEqual([
+  expect([...tables[0]!.comparison!.found].sort((a, b) => (a.key < b.key ? -1 : 1))).toEqual([
     { kind: 'missing', key: 'id=5', columns: [] },
     { kind: 'extra', key: 'id=5000', columns: [] },
     { kind: 'missing', key: 'id=6', columns: [] },
     { kind: 'different', key: 'id=7', columns: ['status', 'amount'] },
   ]);
-  expect(tables[1].comparison.found).toEqual([{ kind: 'different', key: 'order_id=8, line=1', columns: ['name'] }]);
+  expect(tables[1]!.comparison!.found).toEqual([{ kind: 'different', key: 'order_id=8, line=1', columns: ['name'] }]);
 
   const shown = await hostCommand(['verify', '-f', file, '--tables', 'orders', '--show', '1'], env);
   expect(shown.code).toBe(1);
@@ -56,3 +78,127 @@ test('planted rows are each named by kind, key and column while the host streams
   expect(shown.stdout).toMatch(/ {2}missing {4}id=[56]\n {2}and 1 more missing\n/);
   expect(shown.stdout).toContain('  different  id=7: status, amount\n');
 });
+
+test('while rows change all the time equal tables are equal, and nothing of the command is left', async () => {
+  const made = await shop();
+  const { env, source, copy } = made;
+  await source.client.query("insert into orders select n, 'open', n from generate_series(1001, 20000) n");
+  const { file } = await streaming(made);
+  const before = await standing(source);
+  const stop = await traffic(source, (n) => {
+    const id = 1 + ((n * 7919) % 20_000);
+    if (n % 10 === 8) return `delete from orders where id = ${id}`;
+    if (n % 10 === 9) return `insert into orders values (${20_001 + n}, 'new', ${n})`;
+    return `update orders set amount = amount + 1, status = 'n${n}' where id = ${id}`;
+  });
+
+  const { code, tables, stderr } = await verify(file, env);
+
+  expect(await stop()).toBeGreaterThan(100);
+  expect(tables.map(({ source, result }) => [source, result])).toEqual([
+    ['public.orders', 'equal'],
+    ['public.items', 'equal'],
+  ]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(await standing(source)).toEqual(before);
+  expect(await standing(copy)).toMatchObject({ slots: [] });
+});
+
+test('rows that are rewritten, come and go, or go back and forth at every moment are never taken for differences', async () => {
+  const made = await shop();
+  const { env, source } = made;
+  const { file } = await streaming(made, 'type: postgres, flush: { interval: 50ms }');
+  await traffic(source, (n) => `update orders set amount = ${n} where id = 1`);
+  await traffic(source, (n) => `update orders set status = '${n % 2 === 0 ? 'open' : 'shut'}' where id = 2`);
+  await traffic(source, (n) =>
+    n % 2 === 0 ? "insert into orders values (5000, 'x', 1)" : 'delete from orders where id = 5000',
+  );
+
+  const { code, tables } = await verify(file, env, '--tables', 'orders');
+
+  const { counts } = tables[0]!.comparison!;
+  expect(counts).toMatchObject({ missing: 0, extra: 0, different: 0 });
+  expect(counts.unsettled).toBeLessThanOrEqual(3);
+  expect(code).toBe(counts.unsettled === 0 ? 0 : 3);
+});
+
+test('a table that is paused, has no copy yet, or is written in append is not compared, and the sentence says why', async () => {
+  const made = await shop();
+  const { env, source, pipelineFile } = made;
+  await source.client.query('create table later (id int primary key)');
+  const { file, host } = await streaming(made);
+  expect((await hostCommand(['table', 'pause', '-f', file, 'orders'], env)).code).toBe(0);
+  expect((await verify(file, env, '--tables', 'orders')).tables[0]).toMatchObject({ result: 'equal' });
+
+  await source.client.query('delete from orders where id = 1');
+  const paused = await hostCommand(['verify', '-f', file, '--tables', 'orders'], env);
+  expect(paused.code).toBe(3);
+  expect(paused.stdout).toBe(
+    'public.orders -> public.orders: not compared: public.orders is paused (paused by hand), and differs from the source as of now\n' +
+      '  remedy: urutau-host table resume public.orders\n',
+  );
+
+  host.child.kill('SIGINT');
+  await once(host.child, 'exit');
+  // Nobody moves it now, so what differs may be on its way.
+  const stopped = await verify(file, env, '--timeout', '1s');
+  expect(stopped.code).toBe(3);
+  expect(stopped.tables[0]!.failure).toMatchObject({
+    problem: expect.stringContaining('has not moved for 1 s, and no host answers in the state folder'),
+    remedy: expect.stringContaining('Start the host'),
+  });
+  expect(stopped.tables[1]).toMatchObject({ result: 'equal' });
+
+  pipelineFile(
+    'type: postgres',
+    '  - { source: public.later, target: later }\n  - { source: public.items, target: log, writeMode: append }\n',
+  );
+  const others = await verify(file, env);
+  expect(others.tables.map(({ failure }) => failure!.problem)).toEqual([
+    'the destination has no checkpoint of public.later: this pipeline has not copied it yet',
+    'public.items is written in append: public.log holds one row for each change, and not the state that the source has',
+  ]);
+  expect(others.code).toBe(3);
+});
+
+test('extra rows of a table whose truncates are ignored come with the reason', async () => {
+  const made = await shop();
+  const { env, source } = made;
+  const tables =
+    '  - { source: public.orders, target: orders, onTruncate: ignore }\n  - { source: public.items, target: items }\n';
+  const { file } = await streaming(made, 'type: postgres', tables);
+  await source.client.query("truncate orders; insert into orders values (1, 'again', 1)");
+
+  const { code, stdout } = await hostCommand(['verify', '-f', file, '--tables', 'orders', '--show', '0'], env);
+
+  expect(code).toBe(1);
+  expect(stdout).toContain('different: 999 extra (1 row at the source, 1,000 in the destination)');
+  expect(stdout).toContain('  note: onTruncate is ignore: rows that a truncate of the source removed stay');
+});
+
+test('a destination that cannot be read back is refused before anything is started', async () => {
+  const { env, pipelineFile } = await shop();
+
+  const { code, stdout, stderr } = await hostCommand(['verify', '-f', pipelineFile('type: stdout')], env);
+
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toContain('what the sink stdout wrote cannot be read back: its driver has no reader');
+});
+
+/** What stands in a database for good. */
+async function standing({ uri }: FreshDatabase) {
+  const client = new pg.Client({ connectionString: uri });
+  await client.connect();
+  try {
+    const names = async (sql: string) => (await client.query({ text: sql, rowMode: 'array' })).rows.flat();
+    return {
+      slots: await names('select slot_name from pg_replication_slots where database = current_database() order by 1'),
+      publications: await names('select pubname from pg_publication order by 1'),
+      tables: await names(
+        "select oid::regclass::text from pg_class where relkind = 'r' and relnamespace::regnamespace::text !~ '^(pg_|information)' order by 1",
+      ),
+    };
+  } finally {
+    await client.end();
+  }
+}
