@@ -12,7 +12,10 @@ import { type WithDriver, withDriver } from './with-driver.ts';
 export async function readBack(sink: Omit<Supervised, 'role'>, signal: AbortSignal): Promise<WithDriver> {
   const reader = await findReader(sink.driver);
   if (reader === null) throw cannotBeReadBack(sink.driver);
-  const withReader = withDriver({ ...sink, role: 'source', driver: reader }, signal);
+  const withReader = withDriver(
+    { ...sink, role: 'source', driver: reader, log: sink.log.child({ reads: 'destination' }) },
+    signal,
+  );
   return async (ask) => {
     try {
       return await withReader(ask);

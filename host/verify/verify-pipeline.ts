@@ -56,8 +56,8 @@ async function verifyTable(table: TableSpec, options: VerifyOptions): Promise<Ve
   const { signal, limits } = options;
   try {
     if (table.writeMode !== 'upsert') throw hasNoState(table);
-    await storedOffset(table, options);
-    const comparison = await compareTable(table, sidesOf(table, options), limits);
+    await storedPosition(table, options);
+    const comparison = await undisturbed(table, () => compareTable(table, sidesOf(table, options), limits));
     return { source, target, result: resultOf(comparison), comparison, failure: null, note: noteOn(table, comparison) };
   } catch (error) {
     if (signal.aborted) throw signal.reason;
@@ -65,6 +65,25 @@ async function verifyTable(table: TableSpec, options: VerifyOptions): Promise<Ve
     const failure = { problem: message, remedy };
     return { source, target, result: 'not compared', comparison: null, failure, note: null };
   }
+}
+
+/** A new write stream began while the destination was read: it may have been emptied and filled again meanwhile. */
+class BegunAnew extends Error {}
+
+const ATTEMPTS_MAX = 5;
+
+async function undisturbed<T>({ source }: TableSpec, compare: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+    try {
+      return await compare();
+    } catch (error) {
+      if (!(error instanceof BegunAnew)) throw error;
+    }
+  }
+  throw new UrutauError('precondition-failed', `the pipeline began ${source} anew whenever its destination was read`, {
+    table: source,
+    remedy: "Read the host's log: it says why its sessions end.",
+  });
 }
 
 function resultOf({ counts, left }: TableComparison): VerifiedTable['result'] {
@@ -80,14 +99,29 @@ function noteOn({ onTruncate }: TableSpec, { counts }: TableComparison): string 
 function sidesOf(table: TableSpec, options: VerifyOptions): Parameters<typeof compareTable>[1] {
   const { clients, source, stillMs, signal, nowMs, pause } = options;
   let isMarked = false;
+  let stream: number | null = null;
   return {
-    read: (side, { versions }) =>
-      readRows(clients[side], side === 'source' ? table.source : table.target, { rowVersions: versions, signal }),
+    read: async (side, { versions }) => {
+      const name = side === 'source' ? table.source : table.target;
+      const picture = await readRows(clients[side], name, { rowVersions: versions, signal });
+      if (side === 'source' || stream === null) return picture;
+      return {
+        ...picture,
+        async *batches() {
+          yield* picture.batches();
+          if ((await storedPosition(table, options)).stream !== stream) throw new BegunAnew();
+        },
+      };
+    },
     passed: (offset) =>
       awaitPosition({
         table: table.source,
         offset,
-        stored: () => storedOffset(table, options),
+        stored: async () => {
+          const stored = await storedPosition(table, options);
+          stream = stored.stream;
+          return stored.offset;
+        },
         compare: (a, b) => source.compare(a, b),
         hurry: async () => {
           // An idle log has nothing that would take its reader beyond the offset.
@@ -105,12 +139,17 @@ function sidesOf(table: TableSpec, options: VerifyOptions): Parameters<typeof co
   };
 }
 
-/** Null never comes back: what has no position cannot be compared, and says so. */
-async function storedOffset({ source, target }: TableSpec, { sink }: VerifyOptions): Promise<string> {
+/** Throws for a table without a whole copy, whose rows cannot be compared. */
+async function storedPosition(
+  { source, target }: TableSpec,
+  { sink }: VerifyOptions,
+): Promise<{ offset: string; stream: number }> {
   const stored = (await sink.checkpoints([target])).get(target) ?? null;
   if (stored instanceof UrutauError) throw stored;
   const checkpoint = stored === null ? null : decodeCheckpoint(stored, target);
-  if (checkpoint?.snapshot === 'done' && checkpoint.offset !== null) return checkpoint.offset;
+  if (checkpoint?.snapshot === 'done' && checkpoint.offset !== null) {
+    return { offset: checkpoint.offset, stream: checkpoint.stream };
+  }
   const why =
     checkpoint === null
       ? `the destination has no checkpoint of ${target}: this pipeline has not copied it yet`

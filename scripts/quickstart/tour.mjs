@@ -173,6 +173,7 @@ function printCommands(metricsPort) {
    npx urutau-host table status -f ${file}
    npx urutau-host table pause  -f ${file} public.orders
    npx urutau-host table resume -f ${file} public.orders
+   npx urutau-host verify       -f ${file}
    npx urutau-host validate -f ${file}
 
    node scripts/quickstart/sql.mjs source "UPDATE customers SET name = 'Ada' WHERE id = 1"

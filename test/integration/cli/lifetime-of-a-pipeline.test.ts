@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { hostCommand } from './host-command.ts';
@@ -142,4 +142,19 @@ test('a destination that cannot be reached is told once, without its password', 
   expect(stdout.match(/ECONNREFUSED 127\.0\.0\.1:1/g)).not.toBeNull();
   expect(stdout.match(/remedy:/g)).toHaveLength(1);
   expect(stdout + stderr).not.toContain('hunter2');
+});
+
+test('an answer that is longer than a pipe holds arrives whole', async () => {
+  const { folder } = await shop();
+  const file = join(folder, 'long.yaml');
+  const tables = Array.from({ length: 5_000 }, (_, n) => `  - { source: public.t${n}, target: t${n}, colour: blue }\n`);
+  writeFileSync(
+    file,
+    `pipeline: long\nsource: { kind: postgres, slotName: s }\nsink: { type: stdout }\ntables:\n${tables.join('')}`,
+  );
+
+  const { stdout } = await hostCommand(['validate', '-f', file, '--output', 'json']);
+
+  expect(stdout.length).toBeGreaterThan(1_000_000);
+  expect(JSON.parse(stdout).problems.length).toBeGreaterThanOrEqual(5_000);
 });

@@ -29,14 +29,14 @@ test.each(hostCommands)(
 test('the documents show every command', () => {
   const shown = new Set(hostCommands.map(({ command }) => /^[a-z]+/.exec(command)![0]));
 
-  expect([...shown].sort()).toEqual(['driver', 'init', 'run', 'table', 'teardown', 'validate', 'version']);
+  expect([...shown].sort()).toEqual(['driver', 'init', 'run', 'table', 'teardown', 'validate', 'verify', 'version']);
 });
 
 test('an unknown option would be noticed', async () => {
   expect((await commandLine(['run', '-f', '/nowhere', '--fast'])).err).toContain('(--help tells how it is used)');
 });
 
-test.each(['init', 'validate', 'run', 'table', 'teardown', 'driver', 'version'])(
+test.each(['init', 'validate', 'run', 'table', 'verify', 'teardown', 'driver', 'version'])(
   'the page of commands names every option of %s and no other',
   async (command) => {
     const page = readFileSync(join(root, 'docs/commands.md'), 'utf8');
