@@ -1,17 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
+import { seeded } from '../../oracle/random.ts';
 
-/** A small generator of random numbers that gives the same row of numbers for the same seed (mulberry32). */
-export function seeded(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
+export { seeded };
 
 export const BIG_BYTES = 100_000;
 
