@@ -15,6 +15,7 @@ export interface HostStatus {
     source: string;
     state: string;
     reason: { code: string; message: string } | null;
+    snapshot: unknown;
     offset: string | null;
     lastCommitTs: string | null;
   }[];
@@ -30,7 +31,10 @@ export interface OracleOptions extends WorkloadShape {
   runMs?: number;
   /** Writers, each with a connection and keys of its own. */
   lanes?: number;
-  /** Answers null while the host has none. Without it there are no gates on positions. */
+  /**
+   * Answers null while the host has none. Without it there are no gates on positions, and the caller sees to it that the
+   * first copy is over before the run settles.
+   */
   status?: () => Promise<HostStatus | null>;
   /** `operations`: what a run of any length can hit. */
   demand?: 'all' | 'operations' | readonly Case[];
@@ -48,16 +52,21 @@ export interface Verdict {
   counts: Readonly<LaneCounts>;
   /** From the end of the changes until the last of them was in the destination; null where it never was. */
   settledMs: number | null;
-  /** Seconds from a change's commit at the source to the end of a sample, the newest durable one of the slowest table. */
+  /** Age of the newest durable change of the slowest table, over the tables that are being changed. */
   lagSeconds: { median: number; max: number } | null;
   /** Everything to be told of a failure: problems, seed and how to repeat it. */
   report: string;
 }
 
+export interface SettleOptions {
+  withinMs?: number;
+  hostHasEnded?: boolean;
+}
+
 const SETTLE_MS_MAX = 120_000;
 const POLL_MS = 50;
 /** Until the first copy is done it is looked at often, so that a short one is not missed. */
-const SAMPLE_MS = { copying: 25, later: 1_000 };
+const SAMPLE_MS = { copying: 25, later: 500 };
 
 /**
  * One run of the acceptance workload: `start`, then the host's life as the caller wants it, `stop`, `verdict`. Mutations
@@ -81,6 +90,10 @@ export class OracleRun {
   #mutations: Promise<void> = Promise.resolve();
   #samples: Promise<void> = Promise.resolve();
   #last: HostStatus | null = null;
+  #changesSeen: Record<TableName, number> = { accounts: 0, items: 0, events: 0 };
+  readonly #problems: string[] = [];
+  #settled: Promise<void> | null = null;
+  #settledMs: number | null = null;
   #closing: { transaction: Transaction; before: string; atMs: number } | null = null;
 
   constructor(options: OracleOptions) {
@@ -128,21 +141,32 @@ export class OracleRun {
     }
   }
 
-  /** Waits until the last change has arrived, compares everything, and closes all connections. */
-  async verdict({ settleMs = SETTLE_MS_MAX }: { settleMs?: number } = {}): Promise<Verdict> {
+  /**
+   * Waits until the last change has arrived and the host has said so. `hostHasEnded`: by itself, caught up, so that nobody
+   * can be asked for positions any more. `verdict` does it where the caller has not; later calls change nothing.
+   */
+  settle({ withinMs = SETTLE_MS_MAX, hostHasEnded = false }: SettleOptions = {}): Promise<void> {
     const closing = this.#closing;
-    if (closing === null) throw new Error('a verdict comes after stop()');
-    const problems: string[] = [];
-    let differences: Verdict['differences'] = {};
-    let settledMs: number | null = null;
-    try {
-      const late = await this.#settle(closing, settleMs);
-      if (late === null) settledMs = nowMs() - closing.atMs;
-      else problems.push(late);
-      if (this.#options.status) problems.push(...(await this.#positions(closing)));
+    if (closing === null) throw new Error('a run settles after stop()');
+    this.#settled ??= (async () => {
+      const untilMs = nowMs() + withinMs;
+      const late = await this.#arrived(closing, untilMs);
+      const behind = this.#options.status && !hostHasEnded ? await this.#passed(closing, untilMs) : [];
+      if (late === null && behind.length === 0) this.#settledMs = nowMs() - closing.atMs;
+      this.#problems.push(...(late === null ? [] : [late]), ...behind);
       this.#stopSamples.abort();
       await this.#samples;
-      problems.push(...this.#watch.violations);
+      this.#problems.push(...this.#watch.violations);
+    })();
+    return this.#settled;
+  }
+
+  /** Settles, compares everything, and closes all connections. */
+  async verdict(options: SettleOptions = {}): Promise<Verdict> {
+    const problems = this.#problems;
+    let differences: Verdict['differences'] = {};
+    try {
+      await this.settle(options);
       const known = await this.#compareAll(
         (table) => this.#known(table),
         (table) => this.#options.source.rows(table),
@@ -168,7 +192,7 @@ export class OracleRun {
     const { counts } = this;
     const ok = problems.length === 0;
     const report = ok ? '' : [...problems, this.#repeat()].join('\n');
-    return { ok, problems, differences, counts, settledMs, lagSeconds: this.#lag(), report };
+    return { ok, problems, differences, counts, settledMs: this.#settledMs, lagSeconds: this.#lag(), report };
   }
 
   async #mutate(): Promise<void> {
@@ -209,16 +233,16 @@ export class OracleRun {
       return found ? [{ table, position: found.offset, changes: this.counts.changes[table], found }] : [];
     });
     this.#watch.observe(nowMs(), samples);
-    const isFlowing = !this.#stopMutations.signal.aborted && samples.every(({ found }) => found.lastCommitTs !== null);
-    if (!isFlowing) return;
-    const oldestMs = Math.min(...samples.map(({ found }) => Date.parse(found.lastCommitTs!)));
-    this.#lagsSeconds.push(Math.max(0, Date.now() - oldestMs) / 1_000);
+    // A table that nobody changes is old, and not late.
+    const busy = samples.filter(({ table, changes }) => changes > this.#changesSeen[table]);
+    this.#changesSeen = { ...this.counts.changes };
+    const newest = busy.flatMap(({ found: { lastCommitTs } }) => (lastCommitTs ? [Date.parse(lastCommitTs)] : []));
+    if (newest.length > 0) this.#lagsSeconds.push(Math.max(0, Date.now() - Math.min(...newest)) / 1_000);
   }
 
-  /** Null, or why not everything has arrived. */
-  async #settle({ transaction }: { transaction: Transaction }, withinMs: number): Promise<string | null> {
+  /** Null, or why the rows of the last transaction are not all there. */
+  async #arrived({ transaction }: { transaction: Transaction }, untilMs: number): Promise<string | null> {
     const waiting = new Map(transaction.statements.flatMap((one) => (one.kind === 'insert' ? [[one.table, one]] : [])));
-    const untilMs = nowMs() + withinMs;
     for (;;) {
       for (const [table, { rows }] of waiting) {
         const { code, rev } = rows[0]!;
@@ -227,29 +251,34 @@ export class OracleRun {
       if (waiting.size === 0) return null;
       const paused = this.#last?.tables.filter(({ state }) => state === 'paused') ?? [];
       const stuck = paused.map(({ source, reason }) => `${source} is paused: ${reason?.code}: ${reason?.message}`);
-      const late = `the last change of ${[...waiting.keys()].join(', ')} did not arrive`;
-      if (stuck.length === waiting.size) return `${late}: ${stuck.join('; ')}`;
-      if (nowMs() > untilMs) return [`${late} within ${Math.round(withinMs / 1_000)} s`, ...stuck].join('; ');
+      const isHopeless = stuck.length > 0 && stuck.length === waiting.size;
+      if (isHopeless || nowMs() > untilMs) {
+        return [`the last change of ${[...waiting.keys()].join(', ')} did not arrive in time`, ...stuck].join('; ');
+      }
       await pause(POLL_MS);
     }
   }
 
-  /** The committed position of each table is beyond where its last transaction began, and not beyond the log's end. */
-  async #positions({ before }: { before: string }): Promise<string[]> {
+  /**
+   * Each table is copied, and its committed position is beyond where its last transaction began and not beyond the log's
+   * end. The row alone says less: a first copy brings the newest row before older ones.
+   */
+  async #passed({ before }: { before: string }, untilMs: number): Promise<string[]> {
     const { source } = this.#options;
-    const isBeyond = (table: TableName) => {
+    const problemOf = (table: TableName): string | null => {
+      const status = this.#last?.tables.find((found) => found.source === source.nameOf(table));
+      if (status?.snapshot !== 'done') return `the first copy of ${table} is not done`;
       const last = this.#watch.last(table);
-      return last !== null && source.comparePositions(last, before) > 0;
+      if (last !== null && source.comparePositions(last, before) > 0) return null;
+      return `the position of ${table} is ${last}: not beyond ${before}, where its last transaction began`;
     };
-    // A sample is at most so old; a host that has ended says no more, and what it said last counts.
-    const untilMs = nowMs() + 5 * SAMPLE_MS.later;
-    while (!TABLE_NAMES.every(isBeyond) && nowMs() < untilMs) await pause(POLL_MS);
+    while (TABLE_NAMES.some((table) => problemOf(table) !== null) && nowMs() < untilMs) await pause(POLL_MS);
     const end = await source.position();
     return TABLE_NAMES.flatMap((table) => {
       const last = this.#watch.last(table);
-      if (!isBeyond(table))
-        return [`the position of ${table} is ${last}: not beyond its last transaction at ${before}`];
-      return source.comparePositions(last!, end) > 0 ? [`the position of ${table} is beyond the end of the log`] : [];
+      const isTooFar = last !== null && source.comparePositions(last, end) > 0;
+      const problem = isTooFar ? `the position of ${table} is ${last}: beyond the log's end ${end}` : problemOf(table);
+      return problem === null ? [] : [problem];
     });
   }
 

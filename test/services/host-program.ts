@@ -9,6 +9,9 @@ import { waitFor } from './wait-for.ts';
 /** As bundled by the build. */
 const MAIN = resolve(import.meta.dirname, '../../host/dist/main.js');
 
+/** A host that was stopped takes the question and never answers. */
+const STATUS_MS_MAX = 5_000;
+
 export interface HostOptions {
   pipeline: Record<string, unknown>;
   args?: string[];
@@ -120,7 +123,9 @@ export class HostProgram {
     try {
       this.#metrics ??= this.#metricsAddress();
       if (this.#metrics === null) return null;
-      return (await (await fetch(`http://${this.#metrics}/statusz`)).json()) as PipelineStatus;
+      return (await (
+        await fetch(`http://${this.#metrics}/statusz`, { signal: AbortSignal.timeout(STATUS_MS_MAX) })
+      ).json()) as PipelineStatus;
     } catch {
       return null;
     }
