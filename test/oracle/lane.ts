@@ -67,12 +67,12 @@ export class Lane {
         await pause(Math.min(aheadMs, RETRY_MS), undefined, { signal }).catch(() => {});
         continue;
       }
-      const { factor, only } = pace.at(dueMs);
+      const { only } = pace.at(dueMs);
       const transaction = generator.next(only);
       const committed = await this.play(transaction);
       if (committed && inEpisode && only === null) coverage.hit('backlog episode');
       inEpisode = only !== null;
-      dueMs += (transaction.rows / (rate * factor)) * 1_000;
+      dueMs = pace.after(dueMs, (transaction.rows / rate) * 1_000);
     }
   }
 

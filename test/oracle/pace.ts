@@ -20,7 +20,7 @@ const BRISK_MS = 10_000;
 
 /**
  * The rate over the run's own time, which is that of a machine that keeps up: lulls, bursts, and episodes of backlog on
- * `events`. A pure function of the seed; asked for times that never go back.
+ * `events`. A pure function of the seed; asked for times that do not go back.
  */
 export class Pace {
   readonly #random: Random;
@@ -37,6 +37,18 @@ export class Pace {
   at(ms: number): Beat {
     while (ms >= this.#untilMs) this.#nextSegment();
     return this.#beat;
+  }
+
+  /** When the work is done that takes so long at the profile's rate, if it begins at `ms`. */
+  after(ms: number, workMs: number): number {
+    let atMs = ms;
+    for (let leftMs = workMs; ; ) {
+      const { factor } = this.at(atMs);
+      const doneMs = atMs + leftMs / factor;
+      if (doneMs < this.#untilMs) return doneMs;
+      leftMs -= (this.#untilMs - atMs) * factor;
+      atMs = this.#untilMs;
+    }
   }
 
   #nextSegment(): void {

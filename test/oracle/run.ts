@@ -120,6 +120,11 @@ export class OracleRun {
     this.#samples.catch(() => {});
   }
 
+  /** The newest that the host has said of itself; null before the first. */
+  get lastStatus(): HostStatus | null {
+    return this.#last;
+  }
+
   /** Rejects as soon as a writer cannot go on; resolves when the run is stopped. */
   get mutating(): Promise<void> {
     return this.#mutations;
