@@ -90,7 +90,11 @@ export class OracleRun {
   #mutations: Promise<void> = Promise.resolve();
   #samples: Promise<void> = Promise.resolve();
   #last: HostStatus | null = null;
-  #changesSeen: Record<TableName, number> = { accounts: 0, items: 0, events: 0 };
+  readonly #seen: Record<TableName, { atMs: number; changes: number; busySinceMs: number | null }> = {
+    accounts: { atMs: Date.now(), changes: 0, busySinceMs: null },
+    items: { atMs: Date.now(), changes: 0, busySinceMs: null },
+    events: { atMs: Date.now(), changes: 0, busySinceMs: null },
+  };
   readonly #problems: string[] = [];
   #settled: Promise<void> | null = null;
   #settledMs: number | null = null;
@@ -238,11 +242,20 @@ export class OracleRun {
       return found ? [{ table, position: found.offset, changes: this.counts.changes[table], found }] : [];
     });
     this.#watch.observe(nowMs(), samples);
-    // A table that nobody changes is old, and not late.
-    const busy = samples.filter(({ table, changes }) => changes > this.#changesSeen[table]);
-    this.#changesSeen = { ...this.counts.changes };
-    const newest = busy.flatMap(({ found: { lastCommitTs } }) => (lastCommitTs ? [Date.parse(lastCommitTs)] : []));
-    if (newest.length > 0) this.#lagsSeconds.push(Math.max(0, Date.now() - Math.min(...newest)) / 1_000);
+    this.#measureLag(samples.map(({ table, changes, found }) => ({ table, changes, durableTs: found.lastCommitTs })));
+  }
+
+  /** A table that nobody changed for a while is old, and not late: its lag begins with the next change. */
+  #measureLag(samples: { table: TableName; changes: number; durableTs: string | null }[]): void {
+    const atMs = Date.now();
+    const lags = samples.flatMap(({ table, changes, durableTs }) => {
+      const seen = this.#seen[table];
+      const busySinceMs = changes > seen.changes ? (seen.busySinceMs ?? seen.atMs) : null;
+      this.#seen[table] = { atMs, changes, busySinceMs };
+      if (busySinceMs === null || durableTs === null) return [];
+      return [Math.max(0, atMs - Math.max(Date.parse(durableTs), busySinceMs)) / 1_000];
+    });
+    if (lags.length > 0) this.#lagsSeconds.push(Math.max(...lags));
   }
 
   /** Null, or why the rows of the last transaction are not all there. */
