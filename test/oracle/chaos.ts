@@ -3,37 +3,43 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { HostProgram } from '../services/host-program.ts';
 import type { Random } from './random.ts';
 
-export type Victim = 'source' | 'sink' | 'host';
+export type Victim = (typeof VICTIMS)[number];
 export type Deaths = Record<Victim, number>;
 
-const GAP_MEAN_MS = 25_000;
+const VICTIMS = ['source', 'sink', 'host'] as const;
+/** 25 s in the mean. */
+const GAP_MS = { min: 5_000, max: 45_000 };
 
-/** Kills a random process of the pipeline again and again, until told to stop. A host that was killed is started again. */
+/**
+ * Kills a process of the pipeline again and again, until told to stop: each of the three once, in random order, before one
+ * comes again. A host that was killed is started again.
+ */
 export async function chaos(
   host: HostProgram,
   { random, deaths, signal }: { random: Random; deaths: Deaths; signal: AbortSignal },
 ): Promise<void> {
   for (;;) {
-    await pause(random.exponential(GAP_MEAN_MS), undefined, { signal }).catch(() => {});
-    if (signal.aborted) return;
-    deaths[await killOne(host, random.below(3), random.chance(0.3))]++;
+    for (const victim of random.shuffled(VICTIMS)) {
+      await pause(random.between(GAP_MS.min, GAP_MS.max), undefined, { signal }).catch(() => {});
+      if (signal.aborted) return;
+      await kill(host, victim, random.chance(0.3));
+      deaths[victim]++;
+    }
   }
 }
 
-/** Answers what died. A driver is waited for: on a busy machine nothing but hosts would die otherwise. */
-export async function killOne(host: HostProgram, which: number, forget: boolean): Promise<Victim> {
-  if (which === 2) {
+/** A driver is waited for: on a busy machine nothing but hosts would die otherwise. `forget`: the host's state folder. */
+export async function kill(host: HostProgram, victim: Victim, forget: boolean): Promise<void> {
+  if (victim === 'host') {
     await host.kill();
     if (forget) rmSync(host.stateDir, { recursive: true, force: true });
     host.start();
-    return 'host';
+    return;
   }
-  const role = which === 0 ? 'source' : 'sink';
-  const status = await host.until(`a ${role} driver`, (now) => now[role].pid !== null);
+  const status = await host.until(`a ${victim} driver`, (now) => now[victim].pid !== null);
   try {
-    process.kill(status[role].pid!, 'SIGKILL');
+    process.kill(status[victim].pid!, 'SIGKILL');
   } catch {
     // It has just died of an earlier kill.
   }
-  return role;
 }

@@ -70,8 +70,11 @@ async function playProfile(options: Options, tools: Tools, closers: (() => unkno
   const { seed, chaos: withChaos } = options;
   const played = await play({ run, host, seed, runMs, settleMs, withChaos, signal, progress: print });
   print(summary(run, played, options));
-  if (!played.verdict.ok) print(`\n${played.verdict.report}\n\nThe host's last words:\n${host.output.slice(-2_000)}`);
-  return played.verdict.ok ? 0 : 1;
+  const { verdict, deaths } = played;
+  const spared = Object.entries(deaths).flatMap(([victim, count]) => (withChaos && count === 0 ? [victim] : []));
+  if (spared.length > 0) print(`\nnever killed: ${spared.join(', ')}: the run has shown nothing about it`);
+  if (!verdict.ok) print(`\n${verdict.report}\n\nThe host's last words:\n${host.output.slice(-2_000)}`);
+  return verdict.ok && spared.length === 0 ? 0 : 1;
 }
 
 function describe(error: unknown): string {

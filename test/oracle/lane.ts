@@ -39,6 +39,7 @@ export class Lane {
   readonly #options: LaneOptions;
   #writer: SourceWriter | null = null;
   #number = 0;
+  #isAbandoned = false;
   /** Does not wait for its pace. */
   hurry = false;
 
@@ -101,6 +102,12 @@ export class Lane {
     this.#writer = null;
   }
 
+  /** Ends at once, whatever is under way. */
+  async abandon(): Promise<void> {
+    this.#isAbandoned = true;
+    await this.close();
+  }
+
   /** An end that nobody confirmed is read back: the mark of the newest committed transaction says which it was. */
   async #perform(transaction: Transaction): Promise<boolean> {
     const { source, counts } = this.#options;
@@ -134,6 +141,7 @@ export class Lane {
     const { source, lane, nowMs } = this.#options;
     const untilMs = nowMs() + AWAY_MS_MAX;
     for (;;) {
+      if (this.#isAbandoned) throw new Error('the run was abandoned');
       try {
         return await source.connect(lane);
       } catch (error) {

@@ -10,7 +10,7 @@ export const USAGE = `npm run oracle -- [options]
 
   --profile NAME   ${Object.keys(PROFILES).join(', ')} (smoke)
   --seed N         of an earlier run, to do it again
-  --chaos          kill source driver, sink driver or host at random, every 25 s or so`;
+  --chaos          kill source driver, sink driver and host in random order, one every 25 s or so`;
 
 /** Answers the options, `{ help: true }`, or `{ problem }` in words. */
 export function parseOptions(

@@ -29,7 +29,16 @@ const PROGRESS_MS = 15_000;
 const WATCH_MS = 200;
 
 /** Plays a whole profile: mutations, a host that begins among them, the end, the verdict. The host lives on. */
-export async function play({ run, host, seed, runMs, settleMs, withChaos, progress, signal }: Play): Promise<Played> {
+export async function play(options: Play): Promise<Played> {
+  try {
+    return await playThrough(options);
+  } catch (error) {
+    await options.run.abandon();
+    throw error;
+  }
+}
+
+async function playThrough({ run, host, seed, runMs, settleMs, withChaos, progress, signal }: Play): Promise<Played> {
   const deaths: Deaths = { source: 0, sink: 0, host: 0 };
   progress?.('making and filling the tables');
   await run.start();
@@ -48,7 +57,8 @@ export async function play({ run, host, seed, runMs, settleMs, withChaos, progre
   });
   for (let nextMs = PROGRESS_MS; performance.now() - beganMs < runMs && failure === null && !signal?.aborted; ) {
     await pause(WATCH_MS);
-    if (!withChaos && !host.alive) throw new Error(`the host ended by itself:\n${host.output.slice(-4_000)}`);
+    // Who kills it starts it again, and finds one that ended by itself.
+    if (!withChaos) throwIfEnded(host);
     if (performance.now() - beganMs < nextMs) continue;
     nextMs += PROGRESS_MS;
     const kills = withChaos ? `; killed ${JSON.stringify(deaths)}` : '';
@@ -59,9 +69,20 @@ export async function play({ run, host, seed, runMs, settleMs, withChaos, progre
   await run.stop();
   const seconds = (performance.now() - beganMs) / 1_000;
   progress?.(`${Math.round(seconds)} s: ${inWords(run)}; waiting for the destination`);
-  await run.settle({ withinMs: settleMs });
+  let isSettled = false;
+  const settling = run.settle({ withinMs: settleMs }).finally(() => {
+    isSettled = true;
+  });
+  settling.catch(() => {});
+  for (; !isSettled; await pause(WATCH_MS)) throwIfEnded(host);
+  await settling;
   progress?.('comparing every row');
-  return { verdict: await run.verdict(), deaths, seconds };
+  const verdict = await run.verdict();
+  return { verdict, deaths, seconds };
+}
+
+function throwIfEnded(host: HostProgram): void {
+  if (!host.alive) throw new Error(`the host ended by itself:\n${host.output.slice(-4_000)}`);
 }
 
 function inWords(run: OracleRun): string {

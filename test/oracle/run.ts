@@ -204,6 +204,15 @@ export class OracleRun {
     return { ok, problems, differences, counts, settledMs: this.#settledMs, lagSeconds: this.#lag(), report };
   }
 
+  /** Ends everything at once, for a test that failed on its way; after a verdict there is nothing left to end. */
+  async abandon(): Promise<void> {
+    this.#stopMutations.abort();
+    this.#stopSamples.abort();
+    await Promise.all(this.#lanes.map(({ lane }) => lane.abandon()));
+    await this.#mutations.catch(() => {});
+    await this.#close();
+  }
+
   async #mutate(): Promise<void> {
     const { signal } = this.#stopMutations;
     try {

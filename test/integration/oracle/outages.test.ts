@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { expect, inject, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { PostgresDestination } from '../../oracle/postgres/destination.ts';
 import { PostgresSource } from '../../oracle/postgres/source.ts';
 import { Random, seeded } from '../../oracle/random.ts';
@@ -13,7 +13,7 @@ import { SEED, SHORT } from './replicated.ts';
 
 /** The source is its own destination: what is judged is what the oracle believes of it. */
 function runOn(sourceUri: string, readUri: string): OracleRun {
-  return new OracleRun({
+  const run = new OracleRun({
     ...SHORT,
     rate: 400,
     source: new PostgresSource(sourceUri),
@@ -22,6 +22,8 @@ function runOn(sourceUri: string, readUri: string): OracleRun {
     demand: [],
     repro: `URUTAU_TEST_SEED=${SEED} npx vitest run test/integration/oracle/outages.test.ts`,
   });
+  onTestFinished(() => run.abandon());
+  return run;
 }
 
 test(`a COMMIT whose question or answer is lost is read back, and the oracle stays right (seed ${SEED})`, async () => {

@@ -1,4 +1,4 @@
-import { inject } from 'vitest';
+import { inject, onTestFinished } from 'vitest';
 import { oraclePipeline } from '../../oracle/pipeline.ts';
 import { PostgresDestination } from '../../oracle/postgres/destination.ts';
 import { PostgresSource } from '../../oracle/postgres/source.ts';
@@ -27,6 +27,7 @@ export async function replicated(
     seed: SEED,
     repro: `URUTAU_TEST_SEED=${SEED} npx vitest run ${file}`,
   });
+  onTestFinished(() => run.abandon());
   return { run, host, source, sink };
 }
 

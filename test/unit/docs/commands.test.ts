@@ -71,6 +71,7 @@ test('every npm script that a document names is there, with its options', () => 
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const options: Record<string, string> = {
     bench: readFileSync(join(root, 'test/bench/options.mjs'), 'utf8'),
+    oracle: readFileSync(join(root, 'test/oracle/options.ts'), 'utf8'),
     quickstart: '--keep',
     verify: '--long',
   };
