@@ -5,12 +5,12 @@ import { install } from './install.mjs';
 
 const root = join(fileURLToPath(import.meta.url), '../..');
 const stop = new AbortController();
-let signals = 0;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => {
+    // The first one ends everything in order. Who asks twice does not want to wait.
+    if (stop.signal.aborted) process.exit(130);
     stop.abort();
-    if (++signals > 1) process.exit(130);
-    console.log('\nThe mutations end here; the verdict follows. Once more ends at once.');
+    console.log('\nEnding …');
   });
 }
 
@@ -35,6 +35,7 @@ async function main() {
     console.error(`oracle: ${error.message}`);
     process.exitCode = 1;
   }
+  if (stop.signal.aborted) process.exitCode = 130;
 }
 
 /** The oldest Node that is supported reads no TypeScript. */

@@ -14,7 +14,7 @@ export interface Play {
   withChaos: boolean;
   /** Called every 15 s or so, and at each step. */
   progress?: (what: string) => void;
-  /** Ends the mutations early. */
+  /** Gives up. */
   signal?: AbortSignal;
 }
 
@@ -30,33 +30,52 @@ const WATCH_MS = 200;
 
 /** Plays a whole profile: mutations, a host that begins among them, the end, the verdict. The host lives on. */
 export async function play(options: Play): Promise<Played> {
+  const { run, host, seed, withChaos, progress } = options;
+  const deaths: Deaths = { source: 0, sink: 0, host: 0 };
+  const stop = new AbortController();
+  let killing = Promise.resolve();
   try {
-    return await playThrough(options);
+    progress?.('making and filling the tables');
+    await run.start();
+    const beganMs = performance.now();
+    progress?.('mutations have begun; starting the host');
+    host.start();
+    const random = new Random(seeded(seed + 1));
+    if (withChaos) killing = chaos(host, { random, deaths, signal: stop.signal });
+    await mutate(options, { deaths, killing });
+    stop.abort();
+    await killing;
+    await run.stop();
+    const seconds = (performance.now() - beganMs) / 1_000;
+    progress?.(`${Math.round(seconds)} s: ${inWords(run)}; waiting for the destination`);
+    await settle(options);
+    progress?.('comparing every row');
+    return { verdict: await run.verdict(), deaths, seconds };
   } catch (error) {
-    await options.run.abandon();
+    await run.abandon();
     throw error;
+  } finally {
+    // Or it would start a host that nobody ends.
+    stop.abort();
+    await killing.catch(() => {});
   }
 }
 
-async function playThrough({ run, host, seed, runMs, settleMs, withChaos, progress, signal }: Play): Promise<Played> {
-  const deaths: Deaths = { source: 0, sink: 0, host: 0 };
-  progress?.('making and filling the tables');
-  await run.start();
+/** Until the time is over, or something cannot go on; what, the caller finds. */
+async function mutate(
+  { run, host, runMs, withChaos, progress, signal }: Play,
+  { deaths, killing }: { deaths: Deaths; killing: Promise<void> },
+): Promise<void> {
   const beganMs = performance.now();
-  progress?.('mutations have begun; starting the host');
-  host.start();
-  const stop = new AbortController();
-  const random = new Random(seeded(seed + 1));
-  const killing = withChaos ? chaos(host, { random, deaths, signal: stop.signal }) : Promise.resolve();
-  let failure: unknown = null;
-  run.mutating.catch((error) => {
-    failure = error;
-  });
-  killing.catch((error) => {
-    failure = error;
-  });
-  for (let nextMs = PROGRESS_MS; performance.now() - beganMs < runMs && failure === null && !signal?.aborted; ) {
+  let hasFailed = false;
+  for (const part of [run.mutating, killing]) {
+    part.catch(() => {
+      hasFailed = true;
+    });
+  }
+  for (let nextMs = PROGRESS_MS; performance.now() - beganMs < runMs && !hasFailed; ) {
     await pause(WATCH_MS);
+    signal?.throwIfAborted();
     // Who kills it starts it again, and finds one that ended by itself.
     if (!withChaos) throwIfEnded(host);
     if (performance.now() - beganMs < nextMs) continue;
@@ -64,21 +83,20 @@ async function playThrough({ run, host, seed, runMs, settleMs, withChaos, progre
     const kills = withChaos ? `; killed ${JSON.stringify(deaths)}` : '';
     progress?.(`${Math.round((performance.now() - beganMs) / 1_000)} s: ${inWords(run)}${kills}`);
   }
-  stop.abort();
-  await killing;
-  await run.stop();
-  const seconds = (performance.now() - beganMs) / 1_000;
-  progress?.(`${Math.round(seconds)} s: ${inWords(run)}; waiting for the destination`);
+}
+
+/** A host that ends is not waited for. */
+async function settle({ run, host, settleMs, signal }: Play): Promise<void> {
   let isSettled = false;
   const settling = run.settle({ withinMs: settleMs }).finally(() => {
     isSettled = true;
   });
   settling.catch(() => {});
-  for (; !isSettled; await pause(WATCH_MS)) throwIfEnded(host);
+  for (; !isSettled; await pause(WATCH_MS)) {
+    signal?.throwIfAborted();
+    throwIfEnded(host);
+  }
   await settling;
-  progress?.('comparing every row');
-  const verdict = await run.verdict();
-  return { verdict, deaths, seconds };
 }
 
 function throwIfEnded(host: HostProgram): void {
