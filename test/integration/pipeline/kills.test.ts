@@ -1,6 +1,6 @@
-import { rmSync } from 'node:fs';
 import type pg from 'pg';
 import { expect, inject, test } from 'vitest';
+import { kill } from '../../oracle/chaos.ts';
 import { freshDatabase } from '../../services/databases.ts';
 import { appendMistakes } from './append-mistakes.ts';
 import { HostProcess } from './host-process.ts';
@@ -69,7 +69,9 @@ async function underKills(host: HostProcess, client: pg.Client): Promise<void> {
   const died = { source: 0, sink: 0, host: 0 };
   for (let round = 0; round < ROUNDS; round++) {
     await new Promise((resolve) => setTimeout(resolve, 50 + random() * 900));
-    died[await killOne(host, Math.floor(random() * 3), random() < 0.3)]++;
+    const victim = (['source', 'sink', 'host'] as const)[Math.floor(random() * 3)]!;
+    await kill(host, victim, random() < 0.3);
+    died[victim]++;
   }
   await workload.stop();
   await untilCaughtUp(host);
@@ -77,24 +79,6 @@ async function underKills(host: HostProcess, client: pg.Client): Promise<void> {
   if (ROUNDS >= 20)
     for (const count of Object.values(died)) expect(count, `seed ${SEED}: ${JSON.stringify(died)}`).toBeGreaterThan(2);
   expect(workload.transactions).toBeGreaterThan(ROUNDS);
-}
-
-/** Answers what died. A driver is waited for: on a busy machine nothing but hosts would die otherwise. */
-async function killOne(host: HostProcess, which: number, forget: boolean): Promise<'source' | 'sink' | 'host'> {
-  if (which === 2) {
-    await host.kill();
-    if (forget) rmSync(host.stateDir, { recursive: true, force: true });
-    host.start();
-    return 'host';
-  }
-  const role = which === 0 ? 'source' : 'sink';
-  const status = await host.until(`a ${role} driver`, (now) => now[role].pid !== null);
-  try {
-    process.kill(status[role].pid!, 'SIGKILL');
-  } catch {
-    // It has just died of an earlier kill.
-  }
-  return role;
 }
 
 /** The last run ends by itself, once everything that was committed at the source is durable in the destination. */
