@@ -69,14 +69,12 @@ export class HostProgram {
       'json',
     ];
     const stdout = this.#options.stdout === undefined ? 'pipe' : openSync(this.#options.stdout, 'a');
-    const child = spawn(
-      process.execPath,
-      [this.#options.main ?? MAIN, ...args, ...(this.#options.args ?? []), ...more],
-      {
-        stdio: ['ignore', 'pipe', 'pipe'],
-        env: { ...process.env, ...this.#options.env },
-      },
-    );
+    const program = this.#options.main ?? MAIN;
+    const child = spawn(process.execPath, [program, ...args, ...(this.#options.args ?? []), ...more], {
+      stdio: ['ignore', stdout, 'pipe'],
+      env: { ...process.env, ...this.#options.env, ...env },
+    });
+    if (typeof stdout === 'number') closeSync(stdout);
     this.#child = child;
     this.#metrics = null;
     this.#printed = '';
