@@ -196,7 +196,7 @@ export class OracleRun {
       this.#stopSamples.abort();
       await this.#close();
     }
-    const missed = this.uncovered();
+    const missed = this.coverage.missing(this.#demanded());
     if (missed.length > 0) problems.push(`never hit: ${missed.join('; ')}`);
     const { counts } = this;
     const ok = problems.length === 0;
@@ -335,11 +335,6 @@ export class OracleRun {
     for (const { code, rev, payload } of rows) {
       yield { code, rev, image: imageOf(table, rev, payload?.fingerprint ?? null) };
     }
-  }
-
-  /** Demanded cases that were not hit so far. */
-  uncovered(): Case[] {
-    return this.coverage.missing(this.#demanded());
   }
 
   #demanded(): readonly Case[] {

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { CLASSES } from '../../oracle/compare.ts';
+import { OPERATION_CASES } from '../../oracle/coverage.ts';
 import { waitFor } from '../../services/wait-for.ts';
 import { replicated, SEED, SHORT } from './replicated.ts';
 
@@ -46,13 +47,15 @@ test('of each class of damage that is done to the destination the verdict names 
   expect(report).toContain(`seed ${SEED}; once more: URUTAU_TEST_SEED=${SEED} npx vitest run ${FILE}`);
 });
 
-test('a source that does not hold what was committed is found before the destination is judged', async () => {
+test('a source that does not hold what was committed, and a case that was not hit, fail the run by name', async () => {
   const { run, source } = await afterTheHost();
   await source.client.query('delete from items where sku = (select min(sku) from items)');
 
   const { report, differences } = await run.verdict();
 
   expect(report).toMatch(/^the source differs from the oracle in items: 1 missing/);
+  expect(report).toContain('\nnever hit: backlog episode\n');
+  // The destination is judged by a source that is right, or not at all.
   expect(differences).toEqual({});
 });
 
@@ -60,10 +63,15 @@ const NONE = Object.fromEntries(CLASSES.map((kind) => [kind, 0]));
 
 /** A short run with everything in the destination; the host is gone, so that it mends nothing. */
 async function afterTheHost() {
-  const { run, host, source, sink } = await replicated(FILE, SHORT);
+  const { run, host, source, sink } = await replicated(FILE, {
+    ...SHORT,
+    demand: [...OPERATION_CASES, 'backlog episode'],
+  });
   await run.start();
   host.start();
-  await waitFor(`every case (seed ${SEED})`, 60_000, async () => (run.uncovered().length === 0 ? true : null));
+  await waitFor(`every case (seed ${SEED})`, 60_000, async () =>
+    run.coverage.missing(OPERATION_CASES).length === 0 ? true : null,
+  );
   await run.stop();
   await run.settle();
   await host.kill();

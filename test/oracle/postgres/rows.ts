@@ -3,6 +3,13 @@ import type { RowImage } from '../compare.ts';
 import { type Column, FINGERPRINT_DIGITS, type OracleTable } from '../tables.ts';
 
 const FETCH_ROWS = 5_000;
+/** The first piece comes when all payloads were read and the rows sorted. */
+const FETCH_MS_MAX = 3_600_000;
+/** Types of the client do not know its own setting. */
+const FETCH: pg.QueryConfig & { query_timeout: number } = {
+  text: `fetch ${FETCH_ROWS} from oracle_rows`,
+  query_timeout: FETCH_MS_MAX,
+};
 
 /**
  * All rows in the order of their keys, as of one moment, a few thousand at a time. Indexes are not used: one that is
@@ -22,7 +29,7 @@ export async function* readRows(client: pg.Client, relation: string, table: Orac
        select ${keys.join(', ')}, rev::text, ${image} as image from ${relation} order by ${order.join(', ')}`,
     );
     for (;;) {
-      const { rows } = await client.query(`fetch ${FETCH_ROWS} from oracle_rows`);
+      const { rows } = await client.query(FETCH);
       for (const row of rows) {
         const parts = keys.map((_, index) => row[`k${index}`] as string);
         yield { code: table.codeOf(parts), rev: Number(row.rev), image: Number.parseInt(row.image, 16) };
