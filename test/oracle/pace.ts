@@ -6,6 +6,8 @@ export interface Beat {
   factor: number;
   /** An episode of backlog is on one table alone. */
   only: TableName | null;
+  /** When the next one begins. */
+  untilMs: number;
 }
 
 const FACTOR = { min: 0.05, max: 8 };
@@ -24,8 +26,7 @@ const BRISK_MS = 10_000;
  */
 export class Pace {
   readonly #random: Random;
-  #beat: Beat = { factor: 1, only: null };
-  #untilMs = 0;
+  #beat: Beat = { factor: 1, only: null, untilMs: 0 };
   #episodeAtMs: number;
 
   constructor({ seed, runMs }: { seed: number; runMs: number | null }) {
@@ -35,7 +36,7 @@ export class Pace {
   }
 
   at(ms: number): Beat {
-    while (ms >= this.#untilMs) this.#nextSegment();
+    while (ms >= this.#beat.untilMs) this.#nextSegment();
     return this.#beat;
   }
 
@@ -43,20 +44,20 @@ export class Pace {
   after(ms: number, workMs: number): number {
     let atMs = ms;
     for (let leftMs = workMs; ; ) {
-      const { factor } = this.at(atMs);
+      const { factor, untilMs } = this.at(atMs);
       const doneMs = atMs + leftMs / factor;
-      if (doneMs < this.#untilMs) return doneMs;
-      leftMs -= (this.#untilMs - atMs) * factor;
-      atMs = this.#untilMs;
+      if (doneMs < untilMs) return doneMs;
+      leftMs -= (untilMs - atMs) * factor;
+      atMs = untilMs;
     }
   }
 
   #nextSegment(): void {
-    const fromMs = this.#untilMs;
+    const fromMs = this.#beat.untilMs;
     if (fromMs >= this.#episodeAtMs) {
-      this.#beat = { factor: FACTOR.max, only: 'events' };
-      this.#untilMs = fromMs + this.#random.between(EPISODE_MS.min, EPISODE_MS.max);
-      this.#episodeAtMs = this.#untilMs + this.#random.exponential(EPISODE_GAP_MEAN_MS);
+      const untilMs = fromMs + this.#random.between(EPISODE_MS.min, EPISODE_MS.max);
+      this.#beat = { factor: FACTOR.max, only: 'events', untilMs };
+      this.#episodeAtMs = untilMs + this.#random.exponential(EPISODE_GAP_MEAN_MS);
       return;
     }
     const burst = this.#random.chance(0.1);
@@ -64,8 +65,8 @@ export class Pace {
       ? this.#random.between(4, FACTOR.max)
       : Math.exp(-(SIGMA ** 2) / 2) * this.#random.logNormal(SIGMA);
     const min = fromMs < BRISK_MS ? 1 : FACTOR.min;
-    this.#beat = { factor: Math.min(FACTOR.max, Math.max(min, factor)), only: null };
     const lastsMs = burst ? this.#random.between(200, 1_000) : this.#random.exponential(SEGMENT_MEAN_MS);
-    this.#untilMs = Math.min(fromMs + lastsMs, Math.max(this.#episodeAtMs, fromMs + 1));
+    const untilMs = Math.min(fromMs + lastsMs, Math.max(this.#episodeAtMs, fromMs + 1));
+    this.#beat = { factor: Math.min(FACTOR.max, Math.max(min, factor)), only: null, untilMs };
   }
 }
