@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { Coverage, casesOf, OPERATION_CASES } from '../../oracle/coverage.ts';
 import { Generator, type GeneratorOptions } from '../../oracle/generator.ts';
 import { Random, seeded } from '../../oracle/random.ts';
@@ -6,6 +6,8 @@ import { type Code, TABLE_NAMES, TABLES, type TableName } from '../../oracle/tab
 import { lastingStatements, type Transaction } from '../../oracle/transaction.ts';
 
 const SEED = Number(process.env['URUTAU_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+vi.setConfig({ testTimeout: 60_000 });
+
 const OPTIONS: GeneratorOptions = {
   seed: SEED,
   lane: 0,
