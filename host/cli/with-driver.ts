@@ -16,7 +16,7 @@ export function withDriver(supervised: Supervised, signal: AbortSignal): WithDri
       const connected = await FlightClient.connect(role, endpoint, token);
       client = connected;
       return {
-        heartbeat: async (signal) => void (await connected.actionBytes(ACTION.heartbeat, undefined, { signal })),
+        heartbeat: (signal) => connected.heartbeat(signal),
         shutdown: async (signal) => void (await connected.actionBytes(ACTION.shutdown, undefined, { signal })),
         close: () => connected.close(),
       };

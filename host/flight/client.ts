@@ -1,3 +1,4 @@
+import { access } from 'node:fs/promises';
 import { Client, credentials, Metadata } from '@grpc/grpc-js';
 import {
   ACTION,
@@ -27,6 +28,8 @@ import { WriteStream } from './write-stream.ts';
 
 const STREAMS_PER_CONNECTION = 50;
 const HANDSHAKE_MS = 10_000;
+/** A stranger is refused at once, or the driver is busy and will refuse it too. */
+const STRANGER_MS = 2_000;
 
 const empty = new Uint8Array(0);
 
@@ -60,11 +63,12 @@ export class FlightClient {
     this.#control = connection(endpoint);
   }
 
-  /** Connects and shakes hands (AUTH-1). */
+  /** Connects and shakes hands (AUTH-1). Refuses a driver that would do so with anybody. */
   static async connect(role: 'source' | 'sink', endpoint: string, token: string): Promise<FlightClient> {
     const client = new FlightClient(role, endpoint, token);
     try {
-      await client.#handshake(token);
+      await handshake(client.#control, token, HANDSHAKE_MS);
+      await expectStrangersRefused(endpoint);
       return client;
     } catch (error) {
       client.close();
@@ -103,6 +107,12 @@ export class FlightClient {
     }
   }
 
+  /** Also says when nobody could connect any more, while what is connected goes on. */
+  async heartbeat(signal: AbortSignal): Promise<void> {
+    await expectSocket(this.#endpoint);
+    await this.actionBytes(ACTION.heartbeat, undefined, { signal });
+  }
+
   async listActions({ signal }: ActionOptions = {}): Promise<string[]> {
     const call = this.#control.makeServerStreamRequest(
       FLIGHT_METHOD.listActions,
@@ -134,7 +144,8 @@ export class FlightClient {
       throw new UrutauError(
         'protocol-violation',
         `GetFlightInfo of ${descriptor.table}: expected one ordered endpoint with a ticket of at most ` +
-          `${LIMIT.ticketBytesMax} bytes; came ${endpoints.length}, ${ordered ? 'ordered' : 'not ordered'}, ${ticketBytes} bytes`,
+          `${LIMIT.ticketBytesMax} bytes (INFO-4); came ${endpoints.length} ` +
+          `${ordered ? 'ordered' : 'not ordered'}, the first with a ticket of ${ticketBytes} bytes`,
         { table: descriptor.table },
       );
     }
@@ -190,29 +201,73 @@ export class FlightClient {
     this.#data.push(added);
     return added;
   }
+}
 
-  #handshake(token: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const call = this.#control.makeBidiStreamRequest(
-        FLIGHT_METHOD.handshake,
-        handshakeMessage.encode,
-        handshakeMessage.decode,
-        new Metadata(),
-        { deadline: Date.now() + HANDSHAKE_MS },
-      );
-      let answered = false;
-      call.on('data', () => {
-        answered = true;
-      });
-      call.on('error', reject);
-      call.on('end', () => {
-        if (answered) resolve();
-        else reject(new UrutauError('protocol-violation', 'the driver ended the handshake without an answer (AUTH-1)'));
-      });
-      call.write(Buffer.from(token));
-      call.end();
+async function expectSocket(endpoint: string): Promise<void> {
+  if (!endpoint.startsWith('unix:')) return;
+  const path = endpoint.slice('unix:'.length);
+  await access(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') return;
+    throw new UrutauError('internal', `its socket ${path} was removed, and nobody can connect to it any more`, {
+      remedy:
+        'The host starts it again by itself, with another socket. Find what removed this one: the driver, or what clears ' +
+        'temporary files on this machine.',
     });
+  });
+}
+
+function handshake(client: Client, token: string, timeoutMs: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const call = client.makeBidiStreamRequest(
+      FLIGHT_METHOD.handshake,
+      handshakeMessage.encode,
+      handshakeMessage.decode,
+      new Metadata(),
+      { deadline: Date.now() + timeoutMs },
+    );
+    let answered = false;
+    call.on('data', () => {
+      answered = true;
+    });
+    call.on('error', reject);
+    call.on('end', () => {
+      if (answered) resolve();
+      else reject(new UrutauError('protocol-violation', 'the driver ended the handshake without an answer (AUTH-1)'));
+    });
+    call.write(Buffer.from(token));
+    call.end();
+  });
+}
+
+/** AUTH-1, AUTH-2: whoever reaches a driver that checks no token can read the source, or write the destination, through it. */
+async function expectStrangersRefused(endpoint: string): Promise<void> {
+  const stranger = connection(endpoint);
+  const heartbeat = stranger.makeServerStreamRequest(
+    FLIGHT_METHOD.doAction,
+    actionMessage.encode,
+    resultMessage.decode,
+    { type: ACTION.heartbeat, body: empty },
+    new Metadata(),
+    { deadline: Date.now() + STRANGER_MS },
+  );
+  try {
+    const [shaken, served] = await Promise.allSettled([
+      handshake(stranger, 'not the token', STRANGER_MS),
+      collected(heartbeat),
+    ]);
+    if (shaken.status === 'fulfilled') throw takesStrangers('a handshake with a wrong token (AUTH-1)');
+    if (served.status === 'fulfilled') throw takesStrangers('a call without a bearer (AUTH-2)');
+  } finally {
+    stranger.close();
   }
+}
+
+function takesStrangers(what: string): UrutauError {
+  return new UrutauError('protocol-violation', `it answered ${what}, which it must refuse`, {
+    remedy:
+      'Whoever reaches its socket could read and write through it: the driver must compare the token in Handshake, ' +
+      'and the bearer of every other call. Report it to its author.',
+  });
 }
 
 async function collected<T>(call: AsyncIterable<T>): Promise<T[]> {

@@ -246,8 +246,12 @@ export class MessageAssembler {
     }
     if (this.#missing > LIMIT.messageBytesMax) {
       throw new UrutauError(
-        'row-too-large',
-        `a driver sent a message of ${this.#missing} bytes, over the limit of ${LIMIT.messageBytesMax}`,
+        'protocol-violation',
+        `a driver sent a message of ${this.#missing} bytes, over the limit of ${LIMIT.messageBytesMax} (NET-1)`,
+        {
+          remedy:
+            'The driver must close its batches earlier, and refuse a row that is too long: report it to its author.',
+        },
       );
     }
   }

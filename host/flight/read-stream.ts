@@ -35,7 +35,7 @@ export class ReadStream {
   async schema(): Promise<Schema> {
     const first = await this.#next();
     if (first === null || first.dataHeader.length === 0 || !isSchemaHeader(first.dataHeader)) {
-      throw this.#violation('the first message of a stream is not its schema');
+      throw this.#violation('the first message of a stream is not its schema (SNAP-1)');
     }
     return decodeSchemaHeader(first.dataHeader);
   }
@@ -46,7 +46,7 @@ export class ReadStream {
     if (data === null) return null;
     const envelope = decodeEnvelope(data.appMetadata);
     if (data.dataHeader.length > 0 && !isRecordBatchHeader(data.dataHeader)) {
-      throw this.#violation('the schema changed inside a stream');
+      throw this.#violation('another schema came inside a stream, where only batches may follow (CHG-1)');
     }
     return { envelope, header: data.dataHeader, body: data.body };
   }
@@ -59,12 +59,17 @@ export class ReadStream {
   async #next(): Promise<FlightDataInPieces | null> {
     const message = await this.#call.read();
     if (message !== null) return decodeFlightDataPieces(message);
-    const failure = failureOf(await this.#call.status, 'source', `reading ${this.#table}`);
+    const ended = await this.#call.status;
+    if (ended instanceof UrutauError) throw this.#violation(ended.message, ended);
+    const failure = failureOf(ended, 'source', `reading ${this.#table}`);
     if (failure) throw failure;
     return null;
   }
 
-  #violation(problem: string): UrutauError {
-    return new UrutauError('protocol-violation', `${this.#table}: ${problem}`, { table: this.#table });
+  #violation(problem: string, cause?: UrutauError): UrutauError {
+    return new UrutauError('protocol-violation', `${this.#table}: ${problem}`, {
+      table: this.#table,
+      ...(cause === undefined ? {} : { remedy: cause.remedy, cause }),
+    });
   }
 }

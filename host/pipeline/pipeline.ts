@@ -70,6 +70,8 @@ export interface PipelineStatus {
 
 /** A session that lived for so long went well: delays begin again at their first step. */
 const WELL_MS = 10_000;
+/** In which the death of a driver is known after its connections broke: its last words are waited for. */
+const DEATH_MS = 400;
 const DELAY = { firstMs: 500, maxMs: 30_000 };
 /** One table may begin the session anew so often within the time; then it pauses, and the others go on. */
 const RESTARTS_MAX = 5;
@@ -185,7 +187,7 @@ export class Pipeline {
       if (stop.aborted) return { kind: 'stopped' };
       const [source, sink] = await Promise.all([this.#source.ready(stop), this.#sink.ready(stop)]);
       const beganMs = nowMs();
-      const end = await this.#oneSession(source, sink, stop);
+      const end = await unlessDied(await this.#oneSession(source, sink, stop), source, sink, stop);
       if (this.#fatal) return { kind: 'failed', error: this.#fatal };
       if (end.kind !== 'again') return end;
       if (end.error === null) log.info('session begins anew', { why: end.why });
@@ -303,7 +305,7 @@ export class Pipeline {
     const client = await FlightClient.connect(role, endpoint, token);
     this.#clients.set(endpoint, client);
     return {
-      heartbeat: async (signal) => void (await client.actionBytes(ACTION.heartbeat, undefined, { signal })),
+      heartbeat: (signal) => client.heartbeat(signal),
       shutdown: async (signal) => void (await client.actionBytes(ACTION.shutdown, undefined, { signal })),
       close: () => {
         this.#clients.delete(endpoint);
@@ -321,6 +323,19 @@ export class Pipeline {
 
 function isSuperseded({ state }: Table): boolean {
   return state.kind === 'paused' && state.reason.code === 'superseded';
+}
+
+/** A stream breaks a moment before the death of its driver is known; then the death is what there is to say, and no backend is away. */
+async function unlessDied(
+  end: SessionEnd,
+  source: RunningDriver,
+  sink: RunningDriver,
+  stop: AbortSignal,
+): Promise<SessionEnd> {
+  if (end.kind !== 'again' || end.error?.retry !== 'backoff') return end;
+  await pause(systemClock, DEATH_MS, AbortSignal.any([stop, source.diedSignal, sink.diedSignal]));
+  const died = source.diedSignal.aborted || sink.diedSignal.aborted;
+  return died ? { kind: 'again', why: whyEnded(source, sink), table: null, error: null } : end;
 }
 
 function whyEnded(source: RunningDriver, sink: RunningDriver): string {

@@ -1,4 +1,5 @@
-import { asUrutauError, UrutauError } from '@urutau/contract';
+import { constants } from 'node:os';
+import { asUrutauError, ERRORS, UrutauError } from '@urutau/contract';
 import type { CommandProblem } from './command.ts';
 import { parseLine } from './driver-log.ts';
 import { excerpt } from './readiness.ts';
@@ -65,6 +66,7 @@ export function diagnose(fault: Fault, options: DiagnoseOptions): Diagnosis {
     case 'dead': {
       const problem = `${driver} missed ${fault.misses} heartbeats in a row and is taken for dead (${messageOf(fault.cause)})`;
       const remedy =
+        ownRemedy(fault.cause) ??
         'It hangs: a heartbeat must be answered within a second, also under full load. Its last lines of log say where it was.';
       return {
         error: new UrutauError('internal', problem + words(stderr), { cause: fault.cause, remedy }),
@@ -76,6 +78,11 @@ export function diagnose(fault: Fault, options: DiagnoseOptions): Diagnosis {
       return { error: new UrutauError('protocol-violation', problem, { cause: fault.cause }), final: false };
     }
   }
+}
+
+/** What an error says beyond its code. */
+function ownRemedy(error: unknown): string | null {
+  return error instanceof UrutauError && error.remedy !== ERRORS[error.code].remedy ? error.remedy : null;
 }
 
 function unusable(problem: CommandProblem): { problem: string; remedy: string } {
@@ -134,9 +141,19 @@ function exited(
     const problem = `${driver} refuses its configuration or environment (exit code 2)${words(stderr)}`;
     return { error: new UrutauError('config-invalid', problem, { cause, remedy }), final: true };
   }
-  const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
+  const inside = signal ?? signalInside(code);
+  const how =
+    signal !== null
+      ? `was ended by ${signal}`
+      : `exited with code ${code}${inside === null ? '' : ` (as a shell does whose command was ended by ${inside})`}`;
   const problem = `${driver} ${how}${when}, which nobody asked for${words(stderr)}`;
-  return { error: new UrutauError('internal', problem, { cause, remedy: remedyOf(code, signal) }), final: false };
+  return { error: new UrutauError('internal', problem, { cause, remedy: remedyOf(code, inside) }), final: false };
+}
+
+/** Behind `sh -c` and `npx` the death of the driver itself arrives as 128 and the number of the signal. */
+function signalInside(code: number | null): NodeJS.Signals | null {
+  const named = Object.entries(constants.signals).find(([, number]) => 128 + number === code);
+  return named === undefined ? null : (named[0] as NodeJS.Signals);
 }
 
 function remedyOf(code: number | null, signal: NodeJS.Signals | null): string {
@@ -145,6 +162,8 @@ function remedyOf(code: number | null, signal: NodeJS.Signals | null): string {
       break;
     case 'SIGKILL':
       return "If nobody killed it, the system was out of memory: see its log (dmesg, or the container's events) and give it more.";
+    case 'SIGABRT':
+      return 'It gave itself up, as a runtime does that is out of memory or finds itself broken: the lines above say which. Give it more memory, or report it to its author.';
     case 'SIGILL':
       return 'It was built for another kind of processor: install the build for this machine.';
     case 'SIGTERM':
@@ -166,6 +185,8 @@ function remedyOf(code: number | null, signal: NodeJS.Signals | null): string {
   }
 }
 
+/** `    at file:1:2` and ` 3: 0xee85e7 function [program]`: a deep stack would push out what went wrong. */
+const STACK_FRAME = /^\s+at |^\s*\d+: 0x[0-9a-f]+ /;
 const WORDS_LINES_MAX = 8;
 const WORDS_CHARS_MAX = 1_500;
 
@@ -176,7 +197,8 @@ function words(stderr: string): string {
     .map((line) => parseLine(line.trimEnd()).msg)
     .filter((line) => line.trim() !== '');
   if (lines.length === 0) return '; it said nothing on stderr';
-  return `; it said: ${lines.slice(-WORDS_LINES_MAX).join(' | ').slice(-WORDS_CHARS_MAX)}`;
+  const said = lines.filter((line) => !STACK_FRAME.test(line));
+  return `; it said: ${(said.length === 0 ? lines : said).slice(-WORDS_LINES_MAX).join(' | ').slice(-WORDS_CHARS_MAX)}`;
 }
 
 function messageOf(error: unknown): string {

@@ -186,6 +186,8 @@ export class DriverRun {
     const { clock, stopMs, log } = this.#options;
     const onStep = (step: 'SIGTERM' | 'SIGKILL' | 'stuck') => {
       if (step === 'stuck') log.error('driver does not end even by SIGKILL; waiting for the system to let it go');
+      else if (step === 'SIGTERM' && connection === null)
+        log.debug('driver is sent SIGTERM, for there is no connection to ask on');
       else log.warn(`driver did not end when asked and is sent ${step}`);
     };
     void this.usage; // A last look while it is there.

@@ -6,6 +6,7 @@ const OPS: Record<number, 'c' | 'u' | 'd'> = { 99: 'c', 117: 'u', 100: 'd' };
 /** Counts and last offset of a batch of change records that came without an envelope. */
 export function describeChanges(schema: Schema, header: Uint8Array, body: Uint8Array): Omit<Envelope, 'seq'> {
   const layout = decodeBatchHeader(header);
+  checkColumns(schema, layout);
   const rows = layout.length;
   if (rows === 0) return { rows, ops: {} };
   const bytesOf = (column: string) => {
@@ -42,6 +43,7 @@ export function wrapRows(
   offset: Uint8Array,
 ): { header: Uint8Array; body: Uint8Array[]; rows: number } {
   const rowLayout = decodeBatchHeader(header);
+  checkColumns(rowsOf(schema), rowLayout);
   const rows = rowLayout.length;
   const out = new BodyWriter();
   for (const field of schema.fields) {
@@ -159,7 +161,33 @@ function valueBuffers({ name, type }: Field, rows: number): number[] {
   }
 }
 
+/** A batch of other columns than its stream's would be read as something that it is not, here or by the sink. */
+function checkColumns(
+  { fields }: { fields: readonly Field[] },
+  { nodes, buffers }: ReturnType<typeof decodeBatchHeader>,
+): void {
+  const expected = [sum(fields.map(nodeCount)), sum(fields.map(bufferCount))];
+  if (nodes.length === expected[0] && buffers.length === expected[1]) return;
+  throw new UrutauError(
+    'protocol-violation',
+    `expected a batch of ${expected[0]} columns, those inside of columns included, in ${expected[1]} buffers, as the ` +
+      `schema of its stream has them; came ${nodes.length} in ${buffers.length} (CHG-2)`,
+  );
+}
+
+function rowsOf(changes: Schema): { fields: readonly Field[] } {
+  return { fields: changes.fields.find(({ name }) => name === 'after')!.type.children };
+}
+
+function nodeCount(field: Field): number {
+  return 1 + sum((field.type.children ?? []).map(nodeCount));
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
+}
+
 export function bufferCount(field: Field): number {
   const own = 1 + valueBuffers(field, 0).length;
-  return (field.type.children ?? []).reduce((sum: number, child: Field) => sum + bufferCount(child), own);
+  return own + sum((field.type.children ?? []).map(bufferCount));
 }

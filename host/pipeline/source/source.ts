@@ -26,6 +26,7 @@ import type { FlightClient } from '../../flight/client.ts';
 import type { ReadStream } from '../../flight/read-stream.ts';
 import { type Batch, batchOf } from '../batch.ts';
 import { describeChanges, wrapRows } from './base-batches.ts';
+import { forwardOnly } from './forward-only.ts';
 import type { ChangesFeed, Order, SnapshotFeed, SourcePort } from './port.ts';
 
 const BASE: DescribeAnswer = { name: 'base driver', version: '', role: 'source', extensions: [], capabilities: {} };
@@ -60,7 +61,7 @@ function portOf(client: FlightClient, described: DescribeAnswer, signal?: AbortS
           plan: (table, ranges) => plan(cancellable, table, ranges),
           read: async (table, range, { rows, notBefore }) => {
             const info = await cancellable.getFlightInfo({ table, mode: 'chunk', range, rows, notBefore });
-            return changesFeed(cancellable, info, table);
+            return recordsFeed(cancellable, info, table);
           },
         }
       : null,
@@ -71,7 +72,9 @@ function portOf(client: FlightClient, described: DescribeAnswer, signal?: AbortS
         mode: 'changes',
         ...(fromOffset === null ? {} : { fromOffset }),
       });
-      return changesFeed(cancellable, info, table);
+      const { offsetOrder } = described.capabilities;
+      const check = forwardOnly(table, { from: fromOffset, offsetOrder });
+      return checked(recordsFeed(cancellable, info, table), check);
     },
     snapshot: (table) => snapshotFeed(cancellable, table),
     confirm: has(EXTENSION.confirm)
@@ -114,7 +117,20 @@ function comparer(client: Cancellable, { capabilities, extensions }: DescribeAns
   };
 }
 
-function changesFeed(client: Cancellable, info: FlightInfo, table: string): ChangesFeed {
+/** A feed whose batches pass `check`, which throws, before anybody sees them. */
+function checked(feed: ChangesFeed, check: (batch: Batch['envelope']) => void): ChangesFeed {
+  return {
+    ...feed,
+    next: async () => {
+      const batch = await feed.next();
+      if (batch !== null) check(batch.envelope);
+      return batch;
+    },
+  };
+}
+
+/** Change records: of the changes, or of a chunk. */
+function recordsFeed(client: Cancellable, info: FlightInfo, table: string): ChangesFeed {
   const announced = decodeSchema(info.schema);
   const shape = shapeOfChanges(announced, table);
   const { stream = null } = metadataOf(info, table);

@@ -12,8 +12,8 @@ async function clientOf(doPut: (call: ServerDuplexStream<unknown, unknown>) => v
     { Handshake: flightService.Handshake, DoPut: flightService.DoPut },
     {
       Handshake: (call: ServerDuplexStream<unknown, Uint8Array>) => {
-        call.on('data', () => {
-          call.write(new Uint8Array(0));
+        call.on('data', (token: Uint8Array) => {
+          if (Buffer.from(token).toString() === 'token') call.write(new Uint8Array(0));
           call.end();
         });
       },
