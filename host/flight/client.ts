@@ -107,7 +107,7 @@ export class FlightClient {
     }
   }
 
-  /** Also says when nobody could connect any more, while what is connected goes on. */
+  /** Rejects too when nobody could connect any more, while what is connected goes on (LIFE-9). */
   async heartbeat(signal: AbortSignal): Promise<void> {
     await expectSocket(this.#endpoint);
     await this.actionBytes(ACTION.heartbeat, undefined, { signal });
@@ -239,7 +239,7 @@ function handshake(client: Client, token: string, timeoutMs: number): Promise<vo
   });
 }
 
-/** AUTH-1, AUTH-2: whoever reaches a driver that checks no token can read the source, or write the destination, through it. */
+/** AUTH-4: whoever reaches a driver that checks no token can read the source, or write the destination, through it. */
 async function expectStrangersRefused(endpoint: string): Promise<void> {
   const stranger = connection(endpoint);
   const heartbeat = stranger.makeServerStreamRequest(

@@ -1,9 +1,9 @@
 import { type Base64, type Envelope, UrutauError } from '@urutau/contract';
 
 /**
- * Checks that the changes of one stream come in one order (INV-5), batch by batch, before anything of them is written:
- * a source whose offsets are ordered by their bytes never goes back, and no source has rows at one offset twice (CHG-6).
- * Offsets of another order only the source itself could compare, with a call for every batch.
+ * CHG-9: checks that the changes of one stream come in one order, batch by batch, before anything of them is written. A
+ * source whose offsets are ordered by their bytes never goes back, and no source has rows at one offset twice. Offsets of
+ * another order only the source itself could compare, with a call for every batch.
  */
 export function forwardOnly(
   table: string,

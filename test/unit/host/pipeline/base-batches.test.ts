@@ -76,3 +76,16 @@ test.each(['none', 'full'] as const)(
     expect(rowSchema(shape).fields.length).toBe(3);
   },
 );
+
+test('a batch that has other columns than its stream is refused before anything is read from it', () => {
+  const wider: TableShape = { ...shape, fields: [...shape.fields, new Field('added', new Utf8(), true)] };
+  const builder = new ChangeBatchBuilder(shape);
+  builder.close('d', Uint8Array.of(1), null);
+  const changes = builder.finish();
+  const id = builderFor(new Field('id', new Int64(), false)) as Int64Builder;
+  id.appendNumber(1);
+  const one = encodeColumns([id.finish()], 1);
+
+  expect(() => describeChanges(changeSchema(wider), changes.header, Buffer.concat(changes.body))).toThrow('(CHG-2)');
+  expect(() => wrapRows(changeSchema(shape), one.header, Buffer.concat(one.body), Uint8Array.of(1))).toThrow('(CHG-2)');
+});
