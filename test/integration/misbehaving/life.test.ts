@@ -6,11 +6,12 @@ import { caseOf, nameOf, pattern } from './cases.ts';
 import { DRIVERS, MisbehavingHost } from './misbehaving-host.ts';
 
 const SAID = 'driver failed and is started again';
-/** Five heartbeats of 300 ms: the fifth is missed four intervals after the first. */
-const DEAD_MS = 1_200;
+const HEARTBEATS = { heartbeat: '500ms', misses: 5 };
+/** The fifth is missed four intervals after the first. */
+const DEAD_MS = 2_000;
 const STOP_MS = 1_000;
 /** Beside the time that is stated, on a machine that has other things to do. */
-const SLACK_MS = 6_000;
+const SLACK_MS = 10_000;
 
 const again = [
   { program: 'deletes-its-socket.mjs', fromMs: DEAD_MS },
@@ -28,10 +29,11 @@ const again = [
 test.each(again.map((row) => [nameOf(row.known), row] as const))(
   '%s',
   async (_, { program, command, fromMs, known }) => {
-    const misbehaving = new MisbehavingHost(program, { command });
+    const supervision = fromMs === DEAD_MS ? HEARTBEATS : {};
+    const misbehaving = new MisbehavingHost(program, { command, supervision });
 
     misbehaving.host.start();
-    const { lastFailure } = await misbehaving.untilRestarted(fromMs > 0 ? 1 : 2);
+    const { lastFailure } = await misbehaving.untilRestarted(fromMs === DEAD_MS ? 1 : 2);
 
     const { prints, remedy } = known;
     expect(lastFailure?.message).toMatch(pattern(prints));
@@ -52,11 +54,11 @@ test.each(again.map((row) => [nameOf(row.known), row] as const))(
 const sometimesLate = caseOf('answers-some-heartbeats-late.mjs');
 
 test(nameOf(sometimesLate), async () => {
-  const misbehaving = new MisbehavingHost(sometimesLate.program);
+  const misbehaving = new MisbehavingHost(sometimesLate.program, { supervision: { heartbeat: '500ms', misses: 8 } });
 
   misbehaving.host.start();
   await misbehaving.untilStreaming();
-  await misbehaving.host.until('some 16 heartbeats', ({ uptimeSec }) => uptimeSec >= 6);
+  await misbehaving.host.until('a dozen heartbeats', ({ uptimeSec }) => uptimeSec >= 6);
   misbehaving.insert('orders', [3]);
   await misbehaving.untilIds('orders', [1, 2, 3]);
 
