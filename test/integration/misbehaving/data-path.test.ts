@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
 import { control } from '../../../host/control/client.ts';
 import { type Case, caseOf, nameOf, pattern } from './cases.ts';
+import { figureOf } from './figure-of.ts';
 import { MisbehavingHost } from './misbehaving-host.ts';
+
+figureOf('data path');
 
 /** `written`: rows of `orders` that are in the destination before the fault. */
 const paused = [

@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { waitFor } from '../pipeline/host-process.ts';
 import { caseOf, nameOf, pattern } from './cases.ts';
+import { figureOf } from './figure-of.ts';
 import { DRIVERS, MisbehavingHost } from './misbehaving-host.ts';
+
+figureOf('life');
 
 const SAID = 'driver failed and is started again';
 const HEARTBEATS = { heartbeat: '500ms', misses: 5 };

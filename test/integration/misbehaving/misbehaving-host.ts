@@ -102,11 +102,13 @@ export class MisbehavingHost {
       .map((line) => JSON.parse(line) as LogLine);
   }
 
+  /** A line of the misbehaving driver, or of the host itself: on a busy machine the other driver may have its own troubles. */
   async untilLogged(msg: RegExp): Promise<LogLine> {
     return waitFor(
       `a line of log like ${msg}`,
       60_000,
-      async () => this.logged().find((line) => msg.test(line.msg)) ?? null,
+      async () =>
+        this.logged().find(({ msg: text, role = this.#role }) => role === this.#role && msg.test(text)) ?? null,
       () => this.host.output.slice(-6_000),
     );
   }

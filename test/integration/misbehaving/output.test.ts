@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { caseOf, nameOf, pattern } from './cases.ts';
+import { figureOf } from './figure-of.ts';
 import { MisbehavingHost } from './misbehaving-host.ts';
+
+figureOf('output');
 
 /** Rows flow, the driver is the first one, and the host ends in order. */
 async function expectToGoOn(misbehaving: MisbehavingHost): Promise<void> {

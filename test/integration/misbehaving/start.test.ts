@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { testFolder } from '../pipeline/host-process.ts';
 import { caseOf, nameOf, pattern } from './cases.ts';
+import { figureOf } from './figure-of.ts';
 import { DRIVERS, MisbehavingHost } from './misbehaving-host.ts';
+
+figureOf('start');
 
 const READY_MS = 1_500;
 /** Beside the time that is stated, on a machine that has other things to do. */
