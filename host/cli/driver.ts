@@ -1,20 +1,22 @@
 import { UrutauError } from '@urutau/contract';
-import type { Command } from 'commander';
-import { listDrivers } from '../driver-packages/find.ts';
+import { Argument, type Command } from 'commander';
+import { control } from '../control/client.ts';
+import { type DriverRole, listDrivers } from '../driver-packages/find.ts';
 import type { DriverPackage } from '../driver-packages/manifest.ts';
 import { closest } from '../spec/did-you-mean.ts';
 import { columns } from './columns.ts';
 import type { CommandContext } from './command-context.ts';
 import { type ConfigField, configFields } from './config-fields.ts';
 import { json, type OutputFormat, outputOption } from './output-option.ts';
+import { openPipeline, type PipelineOptions, withPipelineOptions } from './pipeline-options.ts';
 import type { Shell } from './shell.ts';
 
 export function addDriver(program: Command, { shell }: CommandContext): void {
   const driver = program
     .command('driver')
     .helpCommand(false)
-    .description('the drivers that are there, built in or installed, and what each one is told')
-    .addHelpText('after', '\nExamples:\n  urutau-host driver list\n  urutau-host driver info postgres\n');
+    .description('the drivers that are there, built in or installed, what each one is told, and closing a breaker')
+    .addHelpText('after', HELP);
   driver
     .command('list')
     .description('list the drivers')
@@ -26,7 +28,25 @@ export function addDriver(program: Command, { shell }: CommandContext): void {
     .description('show the config fields and capabilities of a driver')
     .addOption(outputOption())
     .action(async (name: string | undefined, { output }: { output: OutputFormat }) => info(name, output, shell));
+  const role = new Argument('<role>', 'which driver of the pipeline').choices(['source', 'sink']);
+  withPipelineOptions(driver.command('reset').addArgument(role), { logLevel: 'warn' })
+    .description('close the breaker of a driver that was mended, and have it started now')
+    .addOption(outputOption())
+    .action(async (role: DriverRole, options: ResetOptions) => reset(role, options, shell));
 }
+
+interface ResetOptions extends PipelineOptions {
+  output: OutputFormat;
+}
+
+const HELP = `
+reset speaks to the running host through control.sock in its state folder.
+
+Examples:
+  urutau-host driver list
+  urutau-host driver info postgres
+  urutau-host driver reset source -f shop.yaml
+`;
 
 async function list(output: OutputFormat, { places, out }: Shell): Promise<void> {
   const drivers = (await listDrivers(places)).map(facts);
@@ -68,6 +88,13 @@ async function info(name: string | undefined, output: OutputFormat, { places, ou
       )
       .join('\n'),
   );
+}
+
+async function reset(role: DriverRole, options: ResetOptions, shell: Shell): Promise<void> {
+  const { stateDir } = openPipeline(options, shell);
+  const status = await control(stateDir).resetDriver(role);
+  if (options.output === 'json') return shell.out.write(json(status));
+  shell.out.write(`the ${role} driver is ${status.state}, and its breaker is ${status.breaker}\n`);
 }
 
 function facts({ manifest: { name, version, roles, protocolVersions }, directory }: DriverPackage) {

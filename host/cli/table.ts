@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { decodeCheckpoint } from '../checkpoint/checkpoint.ts';
 import { memoryStore } from '../checkpoint/memory-store.ts';
 import { control, NoHostRunning } from '../control/client.ts';
+import { driverTrouble } from '../observe/driver-trouble.ts';
 import { createLog } from '../observe/pino-log.ts';
 import type { TableStatus } from '../pipeline/pipeline.ts';
 import { openSink } from '../pipeline/sink/sink.ts';
@@ -101,9 +102,19 @@ async function status(name: string | undefined, options: TableOptions, shell: Sh
     });
   const all: StatusRow[] = running?.tables ?? (await storedStatus(opened, options, shell));
   const rows = all.filter(({ source }) => wanted === null || source === wanted);
-  const host = running === null ? null : { pid: running.pid, startedAt: running.startedAt, sessions: running.sessions };
+  const host = running && {
+    pid: running.pid,
+    startedAt: running.startedAt,
+    sessions: running.sessions,
+    source: running.source,
+    sink: running.sink,
+  };
   if (options.output === 'json') return shell.out.write(json({ pipeline: opened.pipeline.name, host, tables: rows }));
   if (host === null) shell.err.write(`no host runs ${opened.pipeline.name}; these are the stored checkpoints\n`);
+  for (const role of ['source', 'sink'] as const) {
+    const trouble = host && driverTrouble(role, host[role]);
+    if (trouble !== null) shell.err.write(`${trouble}\n`);
+  }
   shell.out.write(columns(['table', 'target', 'state', 'snapshot', 'rows', 'last change'], rows.map(cells), shell.out));
   for (const row of rows.filter(({ reason }) => reason !== null)) {
     shell.out.write([`${row.source} is paused`, ...pauseLines(row), ''].join('\n'));

@@ -1,6 +1,8 @@
+import type { DriverRole } from '../driver-packages/find.ts';
 import type { TableStatus } from '../pipeline/pipeline.ts';
+import type { SupervisorStatus } from '../supervisor/supervisor.ts';
 import { call } from './call.ts';
-import { type HostStatus, STATUS_PATH, tablePath } from './messages.ts';
+import { type HostStatus, resetPath, STATUS_PATH, tablePath } from './messages.ts';
 import { controlPath } from './socket-path.ts';
 
 export { NoHostRunning } from './call.ts';
@@ -15,19 +17,22 @@ export interface Control {
   resync(table: string, options?: { discardHistory?: boolean }): Promise<TableStatus>;
   /** Asks for a commit of all that has come of the table, of its position too when nothing has; it follows the answer. */
   commit(table: string): Promise<TableStatus>;
+  /** Closes the breaker of a driver, and has it started now if it waits for that. */
+  resetDriver(role: DriverRole): Promise<SupervisorStatus>;
 }
 
 const STATUS_MS = 10_000;
 
 export function control(stateDir: string): Control {
   const path = controlPath(stateDir);
-  const post = (to: string, body: unknown = {}) =>
-    call(path, { method: 'POST', path: to, body }) as Promise<TableStatus>;
+  const post = <Status = TableStatus>(to: string, body: unknown = {}) =>
+    call(path, { method: 'POST', path: to, body }) as Promise<Status>;
   return {
     status: () => call(path, { method: 'GET', path: STATUS_PATH, timeoutMs: STATUS_MS }) as Promise<HostStatus>,
     pause: (table) => post(tablePath(table, 'pause')),
     resume: (table) => post(tablePath(table, 'resume')),
     resync: (table, { discardHistory = false } = {}) => post(tablePath(table, 'resync'), { discardHistory }),
     commit: (table) => post(tablePath(table, 'commit')),
+    resetDriver: (role) => post<SupervisorStatus>(resetPath(role)),
   };
 }

@@ -1,3 +1,4 @@
+import type { DriverRole } from '../driver-packages/find.ts';
 import type { PipelineStatus } from '../pipeline/pipeline.ts';
 
 /** What `GET /status` answers. */
@@ -26,4 +27,14 @@ export function parseTablePath(path: string): { table: string; action: TableActi
   } catch {
     return null; // A percent sign that escapes nothing.
   }
+}
+
+/** Where closing a driver's breaker is posted to; the answer is the driver's status. */
+export function resetPath(role: DriverRole): string {
+  return `/drivers/${role}/reset`;
+}
+
+/** Null when the path is none that `resetPath` makes. */
+export function parseResetPath(path: string): DriverRole | null {
+  return (['source', 'sink'] as const).find((role) => path === resetPath(role)) ?? null;
 }

@@ -5,10 +5,10 @@ import { type Answer, closeServer, createHttpServer } from '../observe/http-serv
 import type { Log } from '../observe/log.ts';
 import type { Pipeline } from '../pipeline/pipeline.ts';
 import { claim } from './claim.ts';
-import { type HostStatus, parseTablePath, STATUS_PATH } from './messages.ts';
+import { type HostStatus, parseResetPath, parseTablePath, STATUS_PATH } from './messages.ts';
 
 /** What is used of the pipeline. */
-export type ControlledPipeline = Pick<Pipeline, 'status' | 'pause' | 'resume' | 'resync' | 'commit'>;
+export type ControlledPipeline = Pick<Pipeline, 'status' | 'pause' | 'resume' | 'resync' | 'commit' | 'resetDriver'>;
 
 export interface ControlOptions {
   stateDir: string;
@@ -36,6 +36,13 @@ async function answer(request: IncomingMessage, pipeline: ControlledPipeline): P
   if (url === STATUS_PATH) {
     if (method !== 'GET') return notAllowed('GET');
     return { status: 200, body: { ...pipeline.status(), pid: process.pid } satisfies HostStatus };
+  }
+  const role = parseResetPath(url);
+  if (role !== null) {
+    if (method !== 'POST') return notAllowed('POST');
+    parse(noOptions, await jsonOf(request));
+    pipeline.resetDriver(role);
+    return { status: 200, body: pipeline.status()[role] };
   }
   const asked = parseTablePath(url);
   if (asked === null) return { status: 404, body: { message: `nothing is served at ${url}` } };

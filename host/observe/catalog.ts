@@ -76,11 +76,17 @@ export const METRICS = {
     labels: ['role'],
     help: 'Starts of the driver after the first.',
   },
-  breakerOpen: {
-    name: 'urutau_breaker_open',
+  driverFailures: {
+    name: 'urutau_driver_failures_total',
+    type: 'counter',
+    labels: ['role', 'reason'],
+    help: 'Failures of the driver, of a start or later, by what became of it: unusable, refused, exit, signal, not-ready, bad-readiness, handshake, dead or unauthenticated.',
+  },
+  breakerState: {
+    name: 'urutau_breaker_state',
     type: 'gauge',
-    labels: ['role'],
-    help: '1 while starts of the driver are held back because it failed too often, trials included.',
+    labels: ['role', 'state'],
+    help: '1 for the state of the breaker: closed, open while starts are held back because the driver failed too often, or half-open during a trial; 0 for the others.',
   },
   sessions: {
     name: 'urutau_sessions_total',

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type OpenMetricsContentType, Registry } from 'prom-client';
 import type { PipelineStatus, TableStatus } from '../pipeline/pipeline.ts';
 import type { TableState } from '../pipeline/table/state.ts';
+import type { Breaker } from '../supervisor/breaker.ts';
 import { METRICS, type MetricKey, type MetricSpec, PROCESS_PREFIX } from './catalog.ts';
 
 export interface HostMetricsOptions {
@@ -76,9 +77,16 @@ const READINGS: Record<ReadMetric, (reading: Reading) => readonly Sample[]> = {
   }),
   truncatesIgnored: perTable(({ totals }) => [[{}, totals.truncatesIgnored]]),
   inFlightBytes: ({ status }) => [[{}, status.windowBytes]],
-  driverUp: perRole((role, { status, drivers }) => [{ driver: drivers[role] }, status[role].state === 'ready' ? 1 : 0]),
-  driverRestarts: perRole((role, { status }) => [{}, status[role].restarts]),
-  breakerOpen: perRole((role, { status }) => [{}, status[role].breaker === 'closed' ? 0 : 1]),
+  driverUp: perRole((role, { status, drivers }) => [
+    [{ driver: drivers[role] }, status[role].state === 'ready' ? 1 : 0],
+  ]),
+  driverRestarts: perRole((role, { status }) => [[{}, status[role].restarts]]),
+  driverFailures: perRole((role, { status }) =>
+    Object.entries(status[role].failuresByReason).map(([reason, failures]) => [{ reason }, failures]),
+  ),
+  breakerState: perRole((role, { status }) =>
+    BREAKER_STATES.map((state) => [{ state }, status[role].breaker === state ? 1 : 0]),
+  ),
   sessions: ({ status }) => [[{}, status.sessions]],
 };
 
@@ -91,6 +99,8 @@ const TABLE_STATES = Object.keys({
   done: true,
 } satisfies Record<TableState['kind'], true>);
 
+const BREAKER_STATES = ['closed', 'open', 'half-open'] as const satisfies readonly Breaker['kind'][];
+
 function perTable(read: (table: TableStatus, reading: Reading) => readonly Sample[]) {
   return (reading: Reading): Sample[] =>
     reading.status.tables.flatMap((table) =>
@@ -98,12 +108,11 @@ function perTable(read: (table: TableStatus, reading: Reading) => readonly Sampl
     );
 }
 
-function perRole(read: (role: 'source' | 'sink', reading: Reading) => Sample) {
+function perRole(read: (role: 'source' | 'sink', reading: Reading) => readonly Sample[]) {
   return (reading: Reading): Sample[] =>
-    (['source', 'sink'] as const).map((role) => {
-      const [labels, value] = read(role, reading);
-      return [{ role, ...labels }, value] as const;
-    });
+    (['source', 'sink'] as const).flatMap((role) =>
+      read(role, reading).map(([labels, value]) => [{ role, ...labels }, value] as const),
+    );
 }
 
 /** Replaces all samples of a metric. */

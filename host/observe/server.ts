@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { UrutauError } from '@urutau/contract';
 import { Registry } from 'prom-client';
 import type { Pipeline, PipelineStatus } from '../pipeline/pipeline.ts';
+import { driverTrouble } from './driver-trouble.ts';
 import { type Answer, closeServer, createHttpServer } from './http-server.ts';
 import type { Log } from './log.ts';
 
@@ -77,10 +78,7 @@ function answer({ method, url = '/' }: IncomingMessage, options: ObservationOpti
 
 function reasonsAgainst(status: PipelineStatus, carried: boolean): string[] {
   const reasons = (['source', 'sink'] as const)
-    .filter((role) => status[role].state !== 'ready')
-    .map((role) => {
-      const { state, lastFailure } = status[role];
-      return `the ${role} driver is ${state}${lastFailure === null ? '' : `: ${lastFailure.message}`}`;
-    });
+    .map((role) => driverTrouble(role, status[role]))
+    .filter((trouble) => trouble !== null);
   return carried || reasons.length > 0 ? reasons : ['no session carries the tables yet'];
 }

@@ -156,6 +156,11 @@ export class Pipeline {
     await this.#session?.commit(this.#table(name));
   }
 
+  /** A person has mended a driver: its breaker closes, and a start that is held back happens now. */
+  resetDriver(role: 'source' | 'sink'): void {
+    (role === 'source' ? this.#source : this.#sink).reset();
+  }
+
   status(): PipelineStatus {
     const { name, run, wallMs } = this.#options;
     return {

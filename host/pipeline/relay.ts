@@ -6,6 +6,7 @@ import {
   type SnapshotProgress,
 } from '../checkpoint/checkpoint.ts';
 import { faultPoint } from '../fault-point.ts';
+import { TIMER_MS_MAX } from '../supervisor/clock.ts';
 import type { Batch } from './batch.ts';
 import type { InFlightWindow } from './in-flight.ts';
 import type { TableSink } from './sink/port.ts';
@@ -117,7 +118,7 @@ export class Relay {
     this.#moved = true;
     const written = this.#options.sink.write(batch);
     if (envelope.event !== undefined || this.#full()) this.commitSoon();
-    else this.#timer ??= setTimeout(() => this.commitSoon(), this.#options.flush.intervalMs);
+    else this.#timer ??= setTimeout(() => this.commitSoon(), Math.min(this.#options.flush.intervalMs, TIMER_MS_MAX));
     await written;
     faultPoint('host.batch.sent');
   }

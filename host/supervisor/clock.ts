@@ -12,10 +12,18 @@ export const systemClock: Clock = {
   nowMs: () => performance.now(),
   wallMs: () => Date.now(),
   after(ms, run) {
-    const timer = setTimeout(run, ms);
+    let timer: NodeJS.Timeout;
+    const wait = (leftMs: number) => {
+      const stepMs = Math.min(leftMs, TIMER_MS_MAX);
+      timer = setTimeout(leftMs > stepMs ? () => wait(leftMs - stepMs) : run, stepMs);
+    };
+    wait(ms);
     return () => clearTimeout(timer);
   },
 };
+
+/** A timer of Node that is set for longer, some 25 days, runs at once: a breaker that is held for a year would not hold. */
+export const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /** Waits `ms`, or less when `signal` aborts; never rejects and leaves no timer behind. */
 export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<'over' | 'aborted'> {

@@ -32,6 +32,8 @@ export type DriverEvent =
   | { readonly kind: 'gone'; readonly nowMs: number; readonly random: number }
   | { readonly kind: 'timer'; readonly nowMs: number }
   | { readonly kind: 'restart'; readonly nowMs: number }
+  /** A person has mended what was wrong. */
+  | { readonly kind: 'reset'; readonly nowMs: number }
   | { readonly kind: 'stop'; readonly nowMs: number };
 
 export type Effect =
@@ -75,6 +77,8 @@ export function next(state: DriverState, event: DriverEvent, policy: Policy): Tr
       return onTimer(state);
     case 'restart':
       return onRestart(state);
+    case 'reset':
+      return onReset(state);
     case 'stop':
       return onStop(state);
   }
@@ -183,6 +187,26 @@ function onRestart(state: DriverState): Transition {
     case 'backing-off':
     case 'held':
     case 'failed':
+      return [state];
+  }
+}
+
+/** Nothing is held against the driver any more, and a start that is waited for happens now. */
+function onReset(state: DriverState): Transition {
+  const { history } = STOPPED;
+  switch (state.kind) {
+    case 'starting':
+    case 'ready':
+      return [{ ...state, history }];
+    case 'stopping':
+      return state.afterwards.kind === 'stop'
+        ? [state]
+        : [{ kind: 'stopping', history, afterwards: { kind: 'start' } }];
+    case 'backing-off':
+    case 'held':
+      return [{ kind: 'starting', history }, { kind: 'disarm' }, { kind: 'spawn' }];
+    case 'stopped':
+    case 'failed': // Whoever waited for it was told that it is over.
       return [state];
   }
 }

@@ -5,6 +5,7 @@ import type { Log } from '../observe/log.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Diagnosis, diagnose, type Fault } from './diagnose.ts';
 import { type DriverConnection, DriverRun } from './driver-run.ts';
+import { type FailureCounts, type FailureReason, failureReason, NO_FAILURES } from './failure-reason.ts';
 import { maskOf } from './mask.ts';
 import type { Transport } from './readiness.ts';
 import { sweepDeadHosts } from './spawn.ts';
@@ -79,11 +80,23 @@ export interface SupervisorStatus {
   /** When the next start is due, while one is waited for; milliseconds since 1970. */
   readonly nextStartAtMs: number | null;
   readonly lastFailure: { readonly atMs: number; readonly message: string; readonly remedy: string } | null;
+  /** What the breaker counts, or what opened it and kept it open; the oldest first, and the newest ten at most. */
+  readonly failures: readonly CountedFailure[];
+  /** Since the supervisor was made. */
+  readonly failuresByReason: FailureCounts;
+}
+
+export interface CountedFailure {
+  /** Milliseconds since 1970. */
+  readonly atMs: number;
+  readonly reason: FailureReason;
+  readonly message: string;
 }
 
 /** After so long, a driver that is ready is taken to run well: backoff begins again at its first step. */
 const WELL_MS = 60_000;
 const HOLD_MS_MAX = 600_000;
+const FAILURES_SHOWN_MAX = 10;
 
 /** Keeps one driver alive. state.ts decides; this performs. */
 export class Supervisor {
@@ -99,6 +112,8 @@ export class Supervisor {
   #running: LivingDriver | null = null;
   #endpoint: { endpoint: string; token: string; pid: number } | null = null;
   #lastFailure: { atMs: number; diagnosis: Diagnosis } | null = null;
+  #failures: readonly CountedFailure[] = [];
+  #failuresByReason = NO_FAILURES;
   #askedFor: { kind: 'restart' | 'stop'; reason: string } | null = null;
   #usage: Usage = NO_USAGE;
   #cancelTimer: (() => void) | null = null;
@@ -161,6 +176,23 @@ export class Supervisor {
     this.#dispatch({ kind: 'restart', nowMs: this.#clock.nowMs() });
   }
 
+  /**
+   * A person closes the breaker: no failure counts any more, and a start that is held back happens now. Rejects with
+   * `precondition-failed` when no start can come of it.
+   */
+  reset(): void {
+    const { kind } = this.#state;
+    const ends = this.#state.kind === 'stopping' && this.#state.afterwards.kind === 'stop';
+    if (kind === 'failed' || kind === 'stopped' || ends) {
+      throw new UrutauError('precondition-failed', `${this.#name} is ${kind}, and this host does not start it again`, {
+        remedy: 'Start `urutau-host run` again once it has ended.',
+      });
+    }
+    this.#log.info('breaker is closed by hand', { breaker: this.#state.history.breaker.kind, state: kind });
+    this.#failures = [];
+    this.#dispatch({ kind: 'reset', nowMs: this.#clock.nowMs() });
+  }
+
   /** Shutdown action, SIGTERM, SIGKILL. Resolves when nothing of the driver is left; may be called again. */
   stop(): Promise<void> {
     this.#askedFor = { kind: 'stop', reason: 'the host stops it' };
@@ -187,6 +219,8 @@ export class Supervisor {
               message: this.#lastFailure.diagnosis.error.message,
               remedy: this.#lastFailure.diagnosis.error.remedy,
             },
+      failures: this.#countedFailures(),
+      failuresByReason: this.#failuresByReason,
     };
   }
 
@@ -199,6 +233,7 @@ export class Supervisor {
     const before = this.#state;
     const [state, ...effects] = next(before, event, this.#policy);
     this.#state = state;
+    if (state.history.breaker.kind === 'closed' && before.history.breaker.kind !== 'closed') this.#failures = [];
     if (state.kind !== before.kind) {
       this.#sinceMs = this.#clock.wallMs();
       this.#report(state);
@@ -284,7 +319,20 @@ export class Supervisor {
   #lost(fault: Fault, stderr: string): void {
     const diagnosis = diagnose(fault, { driver: this.#name, stderr, ranBefore: this.#everReady });
     this.#lastFailure = { atMs: this.#clock.wallMs(), diagnosis };
+    this.#count(failureReason(fault), diagnosis.error.message);
     this.#dispatch({ kind: 'lost', nowMs: this.#clock.nowMs(), final: diagnosis.final });
+  }
+
+  #count(reason: FailureReason, message: string): void {
+    const failure = { atMs: this.#clock.wallMs(), reason, message };
+    this.#failures = [...this.#countedFailures(), failure].slice(-FAILURES_SHOWN_MAX);
+    this.#failuresByReason = { ...this.#failuresByReason, [reason]: this.#failuresByReason[reason] + 1 };
+  }
+
+  #countedFailures(): readonly CountedFailure[] {
+    if (this.#state.history.breaker.kind !== 'closed') return this.#failures;
+    const sinceMs = this.#clock.wallMs() - this.#policy.breaker.windowMs;
+    return this.#failures.filter(({ atMs }) => atMs >= sinceMs);
   }
 
   #publish(): void {
@@ -331,7 +379,8 @@ export class Supervisor {
           state.kind === 'held'
             ? 'driver failed too often; starts are held back'
             : 'driver failed and is started again';
-        this.#log.warn(msg, { inMs, ...this.#problem() });
+        const endBy = state.kind === 'held' ? { endBy: `urutau-host driver reset ${this.#options.role}` } : {};
+        this.#log.warn(msg, { inMs, ...this.#problem(), ...endBy });
         break;
       }
       case 'failed':

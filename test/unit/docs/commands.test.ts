@@ -106,7 +106,7 @@ function subcommands(command: string): string[][] {
     case 'table':
       return [['status'], ['pause'], ['resume'], ['resync']];
     case 'driver':
-      return [['list'], ['info']];
+      return [['list'], ['info'], ['reset']];
     default:
       return [[]];
   }

@@ -61,6 +61,13 @@ test('a table is paused, resumed and copied again, and its status is the answer'
   ]);
 });
 
+test('the breaker of a driver is closed, and the status of the driver is the answer', async () => {
+  const pipeline = await host();
+
+  expect(await control(stateDir).resetDriver('sink')).toEqual(pipeline.status().sink);
+  expect(pipeline.asked).toEqual([['reset', 'sink']]);
+});
+
 test('an error of the host arrives with code, message and remedy', async () => {
   await host();
 
@@ -78,6 +85,8 @@ test.each([
   ['/tables/public.orders/resync', 'x'.repeat(70_000), 'the request cannot be read: its body is over 65536 bytes'],
   ['/tables/public.orders/erase', {}, 'it answers 404 to POST /tables/public.orders/erase'],
   ['/status', {}, 'it answers 405 to POST /status'],
+  ['/drivers/middle/reset', {}, 'it answers 404 to POST /drivers/middle/reset'],
+  ['/drivers/sink/reset', { now: true }, 'the request cannot be read: Unrecognized key: "now"'],
 ])('a request to %s that is not understood changes nothing and is refused', async (path, body, message) => {
   const pipeline = await host();
 

@@ -13,6 +13,8 @@ export class SmallPipeline implements ControlledPipeline {
   commit = (table: string) => this.#perform('commit', table);
   resync = (table: string, options?: object) => this.#perform('resync', table, options);
 
+  resetDriver = (role: string) => void this.asked.push(['reset', role]);
+
   async #perform(...call: unknown[]): Promise<void> {
     if (call[1] === 'nobody') {
       throw new UrutauError('table-not-found', 'this pipeline has no table nobody', { remedy: 'It has: a, b.' });

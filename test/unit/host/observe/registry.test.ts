@@ -3,6 +3,7 @@ import { METRICS } from '../../../../host/observe/catalog.ts';
 import { parseExposition } from '../../../../host/observe/openmetrics.ts';
 import { HostMetrics } from '../../../../host/observe/registry.ts';
 import type { PipelineStatus } from '../../../../host/pipeline/pipeline.ts';
+import { NO_FAILURES } from '../../../../host/supervisor/failure-reason.ts';
 import { heldDriver, runningPipeline, streamingTable } from './status-of-a-pipeline.ts';
 
 const drivers = { source: 'postgres', sink: 'stdout' };
@@ -48,8 +49,14 @@ test('a scrape says what the pipeline says, however often it is asked', async ()
     'urutau_driver_up{role="sink",driver="stdout"} 1',
     'urutau_driver_restarts_total{role="source"} 0',
     'urutau_driver_restarts_total{role="sink"} 0',
-    'urutau_breaker_open{role="source"} 0',
-    'urutau_breaker_open{role="sink"} 0',
+    ...['source', 'sink'].flatMap((role) =>
+      Object.keys(NO_FAILURES).map((reason) => `urutau_driver_failures_total{role="${role}",reason="${reason}"} 0`),
+    ),
+    ...['source', 'sink'].flatMap((role) => [
+      `urutau_breaker_state{role="${role}",state="closed"} 1`,
+      `urutau_breaker_state{role="${role}",state="open"} 0`,
+      `urutau_breaker_state{role="${role}",state="half-open"} 0`,
+    ]),
     'urutau_sessions_total 2',
   ]);
 });
@@ -64,7 +71,9 @@ test('a scrape shows a table in snapshot, a driver held back, and no age below z
   expect(text).toContain('urutau_snapshot_ranges_left{table="public.orders"} 5\n');
   expect(text).toContain('urutau_driver_up{role="source",driver="postgres"} 0\n');
   expect(text).toContain('urutau_driver_restarts_total{role="source"} 3\n');
-  expect(text).toContain('urutau_breaker_open{role="source"} 1\n');
+  expect(text).toContain('urutau_driver_failures_total{role="source",reason="exit"} 3\n');
+  expect(text).toContain('urutau_breaker_state{role="source",state="closed"} 0\n');
+  expect(text).toContain('urutau_breaker_state{role="source",state="open"} 1\n');
   expect(text).toContain('urutau_lag_seconds{table="public.ahead"} 0\n');
 });
 

@@ -52,7 +52,12 @@ test('/healthz answers while the process lives, /statusz with the status', async
 test('/readyz is 200 only while both drivers are ready and a session carries the tables', async () => {
   const ready = await served({});
   const without = await served({ pipeline: { status: () => runningPipeline, ready: false } });
-  const down = await served({ pipeline: { status: () => ({ ...runningPipeline, source: heldDriver }), ready: false } });
+  const down = await served({
+    pipeline: {
+      status: () => ({ ...runningPipeline, source: { ...heldDriver, nextStartAtMs: 60_000 } }),
+      ready: false,
+    },
+  });
 
   expect(await got(`${ready}/readyz`)).toEqual([200, { ready: true, reasons: [] }]);
   expect(await got(`${without}/readyz`)).toEqual([
@@ -61,7 +66,10 @@ test('/readyz is 200 only while both drivers are ready and a session carries the
   ]);
   expect(await got(`${down}/readyz`)).toEqual([
     503,
-    { ready: false, reasons: ['the source driver is held: source driver postgres exited with 1'] },
+    {
+      ready: false,
+      reasons: ['the source driver is held until 1970-01-01T00:01:00.000Z: source driver postgres exited with 1'],
+    },
   ]);
 });
 

@@ -1,4 +1,5 @@
 import type { PipelineStatus, TableStatus } from '../../../../host/pipeline/pipeline.ts';
+import { NO_FAILURES } from '../../../../host/supervisor/failure-reason.ts';
 import type { SupervisorStatus } from '../../../../host/supervisor/supervisor.ts';
 
 export const readyDriver: SupervisorStatus = {
@@ -9,6 +10,8 @@ export const readyDriver: SupervisorStatus = {
   breaker: 'closed',
   nextStartAtMs: null,
   lastFailure: null,
+  failures: [],
+  failuresByReason: NO_FAILURES,
 };
 
 export const heldDriver: SupervisorStatus = {
@@ -18,6 +21,8 @@ export const heldDriver: SupervisorStatus = {
   restarts: 3,
   breaker: 'open',
   lastFailure: { atMs: 0, message: 'source driver postgres exited with 1', remedy: 'Read its log.' },
+  failures: [{ atMs: 0, reason: 'exit', message: 'source driver postgres exited with 1' }],
+  failuresByReason: { ...NO_FAILURES, exit: 3 },
 };
 
 export const streamingTable: TableStatus = {

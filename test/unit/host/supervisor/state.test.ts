@@ -34,6 +34,7 @@ const EVENTS: Record<DriverEvent['kind'], DriverEvent> = {
   gone: { kind: 'gone', nowMs: 0, random: 0.5 },
   timer: { kind: 'timer', nowMs: 0 },
   restart: { kind: 'restart', nowMs: 0 },
+  reset: { kind: 'reset', nowMs: 0 },
   stop: { kind: 'stop', nowMs: 0 },
 };
 
@@ -45,6 +46,7 @@ const TABLE: Record<StateName, Record<DriverEvent['kind'], string>> = {
     gone: 'same',
     timer: 'same',
     restart: 'same',
+    reset: 'same',
     stop: 'same',
   },
   starting: {
@@ -54,6 +56,7 @@ const TABLE: Record<StateName, Record<DriverEvent['kind'], string>> = {
     gone: 'same',
     timer: 'same',
     restart: 'stopping/start terminate',
+    reset: 'starting',
     stop: 'stopping/stop terminate',
   },
   ready: {
@@ -63,6 +66,7 @@ const TABLE: Record<StateName, Record<DriverEvent['kind'], string>> = {
     gone: 'same',
     timer: 'ready',
     restart: 'stopping/start disarm withdraw terminate',
+    reset: 'ready',
     stop: 'stopping/stop disarm withdraw terminate',
   },
   'stopping/stop': {
@@ -72,6 +76,7 @@ const TABLE: Record<StateName, Record<DriverEvent['kind'], string>> = {
     gone: 'stopped',
     timer: 'same',
     restart: 'same',
+    reset: 'same',
     stop: 'same',
   },
   'stopping/start': {
@@ -81,6 +86,7 @@ const TABLE: Record<StateName, Record<DriverEvent['kind'], string>> = {
     gone: 'starting spawn',
     timer: 'same',
     restart: 'same',
+    reset: 'stopping/start',
     stop: 'stopping/stop',
   },
   'stopping/judge': {
@@ -90,6 +96,7 @@ const TABLE: Record<StateName, Record<DriverEvent['kind'], string>> = {
     gone: 'backing-off arm(1000)',
     timer: 'same',
     restart: 'same',
+    reset: 'stopping/start',
     stop: 'stopping/stop',
   },
   'backing-off': {
@@ -99,6 +106,7 @@ const TABLE: Record<StateName, Record<DriverEvent['kind'], string>> = {
     gone: 'same',
     timer: 'starting spawn',
     restart: 'same',
+    reset: 'starting disarm spawn',
     stop: 'stopped disarm',
   },
   held: {
@@ -108,6 +116,7 @@ const TABLE: Record<StateName, Record<DriverEvent['kind'], string>> = {
     gone: 'same',
     timer: 'starting spawn',
     restart: 'same',
+    reset: 'starting disarm spawn',
     stop: 'stopped disarm',
   },
   failed: {
@@ -117,6 +126,7 @@ const TABLE: Record<StateName, Record<DriverEvent['kind'], string>> = {
     gone: 'same',
     timer: 'same',
     restart: 'same',
+    reset: 'same',
     stop: 'same',
   },
 };
@@ -164,6 +174,17 @@ test('after running well the backoff begins at its first step again, and a half-
     },
     { kind: 'arm', ms: 1_000 },
   ]);
+});
+
+test('a reset holds nothing against the driver any more, wherever it is', () => {
+  const worn = { failuresInRow: 9, breaker: { kind: 'half-open', holdMs: 600_000 } } as const;
+  const after = Object.values(STATES)
+    .map((state): DriverState => ({ ...state, history: worn }))
+    .map((state) => next(state, EVENTS.reset, POLICY)[0])
+    .filter(({ history }) => history !== worn);
+
+  expect(after.map(nameOf)).toEqual(['starting', 'ready', 'stopping/start', 'stopping/start', 'starting', 'starting']);
+  for (const state of after) expect(state.history).toEqual(history);
 });
 
 test('a start that was asked for counts as no failure', () => {

@@ -4,6 +4,7 @@ import { createConnection } from 'node:net';
 import { dirname } from 'node:path';
 import { UrutauError } from '@urutau/contract';
 import { expect, test } from 'vitest';
+import { NO_FAILURES } from '../../../../host/supervisor/failure-reason.ts';
 import { ANSWERS, fixturePackage, isRunning, SETTINGS, supervise } from './supervise.ts';
 
 const NEVER = new AbortController().signal;
@@ -145,6 +146,49 @@ test('the death of a driver is told to who uses it, and the next one is another 
   expect([second.pid, second.token, second.endpoint]).not.toEqual([first.pid, first.token, first.endpoint]);
   expect(second.token).not.toBe(first.token);
   expect(supervisor.status).toMatchObject({ state: 'ready', restarts: 1, breaker: 'closed', pid: second.pid });
+});
+
+test('the status says what opened the breaker and until when, and a reset starts the mended driver at once', async () => {
+  let mended = false;
+  const settings = { ...SETTINGS, breaker: { ...SETTINGS.breaker, holdMs: 600_000 } };
+  const { supervisor, status, log } = supervise('well-behaved', {
+    settings,
+    connect: async () => {
+      if (!mended) throw new Error('the wire is cut');
+      return ANSWERS;
+    },
+  });
+  const heldAt = status(({ state }) => state === 'held');
+  supervisor.start();
+
+  const { breaker, nextStartAtMs, failures, failuresByReason } = await heldAt;
+  expect(breaker).toBe('open');
+  expect(nextStartAtMs! - Date.now()).toBeGreaterThan(500_000);
+  expect(failures.map(({ reason, message }) => [reason, message.includes('the wire is cut')])).toEqual(
+    Array(3).fill(['handshake', true]),
+  );
+  expect(failuresByReason).toEqual({ ...NO_FAILURES, handshake: 3 });
+  expect(await log.line('driver failed too often; starts are held back')).toMatchObject({
+    fields: { endBy: 'urutau-host driver reset source' },
+  });
+
+  mended = true;
+  supervisor.reset();
+  await supervisor.ready(NEVER);
+
+  expect(supervisor.status).toMatchObject({ state: 'ready', restarts: 3, breaker: 'closed', failures: [] });
+});
+
+test('a driver that failed for good, or was stopped, is not reset, and the error says what to do', async () => {
+  const { supervisor, started } = supervise('exits-2');
+  await started().catch(() => {});
+  const stopped = supervise('well-behaved').supervisor;
+
+  for (const over of [supervisor, stopped]) {
+    expect(() => over.reset()).toThrow(
+      expect.objectContaining({ code: 'precondition-failed', remedy: expect.stringContaining('urutau-host run') }),
+    );
+  }
 });
 
 test('a breaker that ends the host makes the third failure final', async () => {
