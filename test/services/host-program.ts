@@ -129,6 +129,12 @@ export class HostProgram {
     }
   }
 
+  /** The metrics page, once the host serves it. */
+  async scrape(): Promise<string> {
+    this.#metrics ??= this.#metricsAddress();
+    return (await fetch(`http://${this.#metrics}/metrics`)).text();
+  }
+
   /** Asks for the status until the condition holds; throws with the host's last words when it ends before. */
   async until(
     what: string,

@@ -285,7 +285,8 @@ for (const name of [
 }
 
 function loadFixture(name: string) {
-  const readFile = (path: string) => (path.startsWith('/run/secrets/') ? 'a passphrase\n' : readFileSync(path, 'utf8'));
+  const readFile = (path: string) =>
+    path.endsWith('/secrets/passphrase') ? 'a passphrase\n' : readFileSync(path, 'utf8');
   return loadPipeline(FIXTURES + name, { env: ENV, readFile });
 }
 
