@@ -11,6 +11,14 @@ import { runCommandLine } from './cli/program.ts';
 import type { Shell, Terminal } from './cli/shell.ts';
 import type { Usage } from './supervisor/usage.ts';
 
+// A report of Node would hold the environment, where secrets come from, whatever NODE_OPTIONS asks for.
+Object.assign(process.report, {
+  reportOnFatalError: false,
+  reportOnUncaughtException: false,
+  reportOnSignal: false,
+  excludeEnv: true,
+});
+
 const shell: Shell = {
   env: process.env,
   out: terminal(process.stdout),

@@ -138,6 +138,10 @@ function fromBlock({ host, port, database, username, password, params = {}, ssl 
 }
 
 function fromUri(uri: string): Address {
+  // A password with a `/`, `?` or `#` that is not encoded ends the address early: a piece of it would be the host, and
+  // stand in the message that this host cannot be found.
+  const [, address = '', rest = ''] = /^\w+:\/\/([^/?#]*)(.*)$/s.exec(uri) ?? [];
+  if (/^[^?]*[@#]/.test(rest) || (rest.includes('@') && !address.includes('@'))) throw malformedUri();
   const question = uri.indexOf('?');
   const query = new URLSearchParams(question < 0 ? '' : uri.slice(question + 1));
   const take = (name: string): string | undefined => {

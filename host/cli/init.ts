@@ -14,7 +14,7 @@ import type { Shell } from './shell.ts';
 import { withDriver } from './with-driver.ts';
 
 interface InitOptions {
-  from: string;
+  from?: string;
   to: string;
   output?: string;
   logLevel: PipelineOptions['logLevel'];
@@ -24,8 +24,8 @@ export function addInit(program: Command, { shell }: CommandContext): void {
   program
     .command('init')
     .description('print a commented pipeline file for the tables of a database')
-    .requiredOption('--from <uri>', 'the source: postgres://user:password@host:port/database')
-    .option('--to <uri>', 'the destination: postgres://…, or stdout', 'stdout')
+    .option('--from <uri>', 'the source: postgres://user@host:port/database (default: $URUTAU_SOURCE_URI)')
+    .option('--to <kind>', 'the destination: postgres (or its address), or stdout', 'stdout')
     .option('--output <file>', 'write the pipeline file there instead of printing it')
     .addOption(logLevelOption('warn'))
     .addHelpText('after', HELP)
@@ -34,17 +34,23 @@ export function addInit(program: Command, { shell }: CommandContext): void {
 
 const HELP = `
 Reads the names of the tables, their keys and their sizes, and changes nothing. Addresses do not go into the file: it
-takes them from URUTAU_SOURCE_URI and URUTAU_SINK_URI.
+takes them from URUTAU_SOURCE_URI and URUTAU_SINK_URI. An address with a password belongs there and not behind --from:
+all users of a machine can see the arguments of its programs.
 
 Examples:
-  urutau-host init --from "$URUTAU_SOURCE_URI" > shop.yaml
-  urutau-host init --from "$URUTAU_SOURCE_URI" --to "$URUTAU_SINK_URI" --output shop.yaml
+  urutau-host init > shop.yaml
+  urutau-host init --to postgres --output shop.yaml
 `;
 
-async function init({ from, to, output, logLevel }: InitOptions, shell: Shell): Promise<void> {
-  const name = nameFor(postgresAddress(from, '--from', 'postgres://user:password@host:port/database'));
+const SOURCE_URI = 'URUTAU_SOURCE_URI';
+
+async function init({ from: given, to, output, logLevel }: InitOptions, shell: Shell): Promise<void> {
+  const from = given ?? shell.env[SOURCE_URI] ?? '';
+  const name = nameFor(
+    postgresAddress(from, given === undefined ? SOURCE_URI : '--from', 'postgres://user:password@host:port/database'),
+  );
   const sink = to === 'stdout' ? 'stdout' : 'postgres';
-  if (sink === 'postgres') postgresAddress(to, '--to', 'postgres://user:password@host:port/database, or stdout');
+  if (to !== 'stdout' && to !== 'postgres') postgresAddress(to, '--to', 'postgres, its address, or stdout');
   if (output !== undefined && existsSync(output)) {
     throw new UrutauError('config-invalid', `${output} exists already`, {
       remedy: 'Name another file with --output, or move this one away.',
@@ -74,7 +80,8 @@ async function init({ from, to, output, logLevel }: InitOptions, shell: Shell): 
 function postgresAddress(text: string, option: string, expected: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url !== null && /^postgres(ql)?:$/.test(url.protocol)) return url;
-  const came = url === null ? 'something that is no address' : `an address with ${url.protocol}//`;
+  const came =
+    url !== null ? `an address with ${url.protocol}//` : text === '' ? 'nothing' : 'something that is no address';
   throw new UrutauError('config-invalid', `${option}: expected ${expected}; came ${came}`, {
     remedy: 'Correct the address; other kinds of sources and sinks are written into a pipeline file by hand.',
   });

@@ -63,7 +63,8 @@ const HELP_COLUMNS = 100;
 
 const HELP = `
 To begin:
-  urutau-host init --from postgres://me@localhost/shop --output shop.yaml
+  export URUTAU_SOURCE_URI=postgres://me:secret@localhost/shop
+  urutau-host init --output shop.yaml
   urutau-host validate -f shop.yaml --connect
   urutau-host run -f shop.yaml
 

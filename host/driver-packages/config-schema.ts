@@ -3,6 +3,7 @@ import { Ajv, type ErrorObject } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { closest } from '../spec/did-you-mean.ts';
+import { shownKey } from '../spec/secrets.ts';
 import type { DriverPackage, JsonSchema } from './manifest.ts';
 
 export interface ConfigProblem {
@@ -76,7 +77,10 @@ function describe(
     case 'unevaluatedProperties': {
       const key: string = params['additionalProperty'] ?? params['unevaluatedProperty'];
       const meant = closest(key, Object.keys((parentSchema?.['properties'] as object | undefined) ?? {}));
-      return { path: inside(key), problem: `is not known${meant === undefined ? '' : `; did you mean ${meant}?`}` };
+      return {
+        path: inside(shownKey(key)),
+        problem: `is not known${meant === undefined ? '' : `; did you mean ${meant}?`}`,
+      };
     }
     case 'type':
       return { path, problem: `must be ${kinds(params['type'])}, but ${kindOf(data)} came` };

@@ -3,6 +3,7 @@ import { closest } from './did-you-mean.ts';
 import { type Path, renderPath, replaced, valueAt } from './path.ts';
 import type { Finding } from './problem.ts';
 import { type Draft, pipelineFile } from './schema/pipeline-file.ts';
+import { shownKey } from './secrets.ts';
 import type { Show } from './show.ts';
 
 export interface SchemaCheck {
@@ -57,7 +58,11 @@ function explain(issue: Issue, value: unknown, show: Show): Finding[] {
   if (path.length > 0 && valueAt(value, path) === undefined) {
     return [{ path, what: `is missing, expected ${issue.message}`, remedy: 'add it' }];
   }
-  const came = show(path);
+  // What stands in the place of a block may be anything, also a password.
+  const isBlock =
+    issue.code === 'invalid_type' &&
+    (issue.expected === 'object' || issue.expected === 'array' || issue.expected === 'record');
+  const came = isBlock && typeof valueAt(value, path) === 'string' ? 'a text' : show(path);
   const meant =
     issue.code === 'invalid_value' ? closest(String(valueAt(value, path)), issue.values.map(String)) : undefined;
   const remedy = meant === undefined ? 'correct the value' : `did you mean "${meant}"?`;
@@ -69,6 +74,7 @@ function unknownField(parent: Path, key: string): Finding {
   const meant = closest(key, known) ?? known.find((name) => name === CONFUSED[key]);
   return {
     path: [...parent, key],
+    pathShown: [...parent, shownKey(key)],
     atKey: true,
     meant: meant === undefined ? undefined : [...parent, meant],
     what: 'unknown field',

@@ -16,6 +16,8 @@ export interface Finding {
   readonly path: Path;
   readonly what: string;
   readonly remedy: string;
+  /** Instead of `path` in the text, where a part of that may be a secret. */
+  readonly pathShown?: Path;
   /** Overrides the place of `path`, as an offset into the text. */
   readonly offset?: number;
   /** Points at the field's name instead of its value. */
@@ -48,8 +50,8 @@ export function placed(
 ): Problem[] {
   return findings
     .map((finding) => {
-      const { path, what, remedy } = finding;
-      return { file, ...locate(finding), path: renderPath(path), what, remedy };
+      const { path, pathShown = path, what, remedy } = finding;
+      return { file, ...locate(finding), path: renderPath(pathShown), what, remedy };
     })
     .sort((a, b) => a.line - b.line || a.column - b.column);
 }

@@ -58,6 +58,12 @@ export function isSecretText(text: string): boolean {
   return /:\/\/[^/\s]*@/.test(text);
 }
 
+/** The name of a field that nobody knows: `password:hunter2`, without the blank after its colon, is a name too. */
+export function shownKey(key: string): string {
+  const end = key.search(/[^\w.-]/);
+  return end < 0 ? key : `${key.slice(0, end)}${MASK}`;
+}
+
 /**
  * A deeply frozen copy in which each secret field is a `Secret`. `alsoSecret` names further fields, such as those of an
  * external driver whose value came from the environment.

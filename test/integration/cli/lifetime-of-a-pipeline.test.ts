@@ -9,7 +9,7 @@ test('init, validate, run, table status and teardown lead from an address to a c
   await source.client.query('create table notes (text text)');
   const file = join(folder, 'shop.yaml');
 
-  const init = await hostCommand(['init', '--from', source.uri, '--to', copy.uri, '--output', file]);
+  const init = await hostCommand(['init', '--to', 'postgres', '--output', file], env);
   expect(init).toMatchObject({ code: 0, stdout: '' });
   expect(init.stderr).toContain('2 tables of 3 can be copied as they are');
   expect(readFileSync(file, 'utf8')).toMatch(/^# yaml-language-server: \$schema=\S*pipeline\.schema\.json\n/);

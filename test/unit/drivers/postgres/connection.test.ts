@@ -121,3 +121,23 @@ test('a server that lets nobody in is told from one that ends a connection, also
 function serverError(code: string, message: string): pg.DatabaseError {
   return Object.assign(new pg.DatabaseError(message, 0, 'error'), { code });
 }
+
+test.each(['u:p/zq7@h/d', 'u:12/zq7@h/d', 'u:12#zq7@h/d', 'u:12?zq7@h/d', 'u:p@ss/zq7@h/d', 'h/d#zq7'])(
+  'a uri whose password ends its address early is refused before a piece of it becomes the host: %s',
+  (rest) => {
+    const refused = () => pgConfig({ uri: `postgres://${rest}` });
+
+    expect(refused).toThrow(
+      expect.objectContaining({ code: 'config-invalid', remedy: expect.stringContaining('%40') }),
+    );
+    expect(refused).not.toThrow('zq7');
+  },
+);
+
+test('an @ that is encoded, or behind the question mark, is none of an address', () => {
+  expect(pgConfig({ uri: 'postgres://u:p%40%2F@h/d?application_name=me@corp' })).toMatchObject({
+    host: 'h',
+    password: 'p@/',
+    application_name: 'me@corp',
+  });
+});

@@ -159,6 +159,15 @@ test('init refuses an address of another kind without showing it', async () => {
   expect(err).not.toContain('hunter2');
 });
 
+test('init takes the address from the environment, so that it need not be an argument, and says so when there is none', async () => {
+  const shell = recordingShell({ env: { URUTAU_SOURCE_URI: 'mysql://root:hunter2@db/shop' } });
+
+  expect(await runCommandLine(['init'], shell)).toBe(2);
+  expect(shell.written.err).toContain('URUTAU_SOURCE_URI: expected postgres://');
+  expect(shell.written.err).not.toContain('hunter2');
+  expect((await commandLine(['init'])).err).toContain('URUTAU_SOURCE_URI: expected postgres://');
+});
+
 async function commandLine(args: string[]) {
   const shell = recordingShell();
   const code = await runCommandLine(args, shell);

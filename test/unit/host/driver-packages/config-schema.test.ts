@@ -112,3 +112,9 @@ test('no text of a config is ever shown, whatever is wrong with it', () => {
     }),
   );
 });
+
+test('a secret that stands in the name of a field, for want of a blank, is not shown', () => {
+  expect(checkConfig(driver(SCHEMA), { host: 'h', 'password:hunter2': null })).toEqual([
+    { path: 'password***', problem: expect.stringContaining('is not known') },
+  ]);
+});

@@ -102,6 +102,10 @@ const BROKEN: ((secret: string) => object)[] = [
     sink: { type: 'clickhouse', clientSecret: s },
     tables: TABLES,
   }),
+  // Without the blank after its colon, `password:…` is the name of a field.
+  (s) => ({ pipeline: 'p', source: { kind: 'postgres', [`password:${s}`]: null }, sink: STDOUT, tables: TABLES }),
+  (s) => ({ pipeline: 'p', source: { kind: 'postgres', postgres: `password:${s}` }, sink: STDOUT, tables: TABLES }),
+  (s) => ({ pipeline: 'p', source: { kind: 'postgres', password: s }, sink: `uri:${s}`, tables: s }),
 ];
 
 test('no secret shows when a text is not YAML', () => {
@@ -115,6 +119,17 @@ test('no secret shows when a text is not YAML', () => {
         expect(problems.map(renderProblem).join('\n')).not.toContain('Zq7');
       },
     ),
+  );
+});
+
+test('no secret shows when it is the whole file, as with the path of a secret in the place of the pipeline’s', () => {
+  fc.assert(
+    fc.property(secretText, (text) => {
+      const problems = problemsOf(text);
+
+      expect(problems.length).toBeGreaterThan(0);
+      expect(problems.map(renderProblem).join('\n')).not.toContain('Zq7');
+    }),
   );
 });
 
