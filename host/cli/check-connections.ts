@@ -21,6 +21,7 @@ import { openSource } from '../pipeline/source/source.ts';
 import { Table } from '../pipeline/table/table.ts';
 import { fingerprint } from '../pipeline/table/task.ts';
 import type { Pipeline, TableSpec } from '../spec/pipeline.ts';
+import type { Mask } from '../supervisor/mask.ts';
 import { count } from './count.ts';
 import type { WithDriver } from './with-driver.ts';
 
@@ -70,7 +71,7 @@ export async function checkConnections({
       await readCheckpoints(sink, tables);
       await askSource();
       for (const table of tables) {
-        await collect(table.failures, () => checkTarget(sink, table, pipeline));
+        await collect(table.failures, () => checkTarget(sink, table, pipeline, client.mask));
       }
     }),
   );
@@ -211,7 +212,7 @@ async function shapeOf(client: FlightClient, table: string): Promise<TableShape 
   }
 }
 
-async function checkTarget(sink: SinkPort, table: CheckedTable, { name }: Pipeline): Promise<void> {
+async function checkTarget(sink: SinkPort, table: CheckedTable, { name }: Pipeline, mask: Mask): Promise<void> {
   const { spec, shape } = table;
   table.targetChecked = sink.ensure === null || shape !== null;
   if (sink.ensure === null || shape === null || table.failures.length > 0) return;
@@ -226,7 +227,7 @@ async function checkTarget(sink: SinkPort, table: CheckedTable, { name }: Pipeli
     check: true,
     options: { source: table.sourceName, onDelete: spec.onDelete },
   });
-  table.changes = changes;
+  table.changes = changes.map((change) => mask(change));
   if (empty || table.checkpoint !== null) return;
   throw new UrutauError(
     'precondition-failed',

@@ -106,7 +106,8 @@ async function driverSide(
       )(async (client) => {
         if (!(await client.listActions()).includes(ACTION.teardown)) return [];
         const request = { writer: pipeline.name, tables: names, check };
-        return (await client.action<TeardownAnswer>(ACTION.teardown, request, { signal })).items;
+        const { items } = await client.action<TeardownAnswer>(ACTION.teardown, request, { signal });
+        return items.map((item) => client.mask(item));
       });
     },
   };

@@ -12,8 +12,8 @@ export function withDriver(supervised: Supervised, signal: AbortSignal): WithDri
     let client: FlightClient | null = null;
     // biome-ignore lint/suspicious/noThenProperty: the field of the pipeline file has this name.
     const breaker = { ...settings.breaker, failures: 1, then: 'exit' } as const;
-    const supervisor = supervise({ ...supervised, settings: { ...settings, breaker } }, async (endpoint, token) => {
-      const connected = await FlightClient.connect(role, endpoint, token);
+    const supervisor = supervise({ ...supervised, settings: { ...settings, breaker } }, async (...where) => {
+      const connected = await FlightClient.connect(role, ...where);
       client = connected;
       return {
         heartbeat: (signal) => connected.heartbeat(signal),

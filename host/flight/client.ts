@@ -21,9 +21,10 @@ import {
   type WriteDescriptor,
 } from '@urutau/contract';
 import type { Schema } from 'apache-arrow';
+import { type Mask, NO_MASK } from '../supervisor/mask.ts';
 import { DataConnection } from './data-connection.ts';
 import { ReadStream } from './read-stream.ts';
-import { fromServiceError } from './service-error.ts';
+import { fromServiceError, maskedCause } from './service-error.ts';
 import { WriteStream } from './write-stream.ts';
 
 const STREAMS_PER_CONNECTION = 50;
@@ -46,6 +47,8 @@ export interface ActionOptions {
  */
 export class FlightClient {
   readonly role: 'source' | 'sink';
+  /** For texts in answers that a person reads; errors have passed it. */
+  readonly mask: Mask;
   readonly #endpoint: string;
   readonly #metadata = new Metadata();
   /** Heartbeat and shutdown alone: they wait behind nothing. */
@@ -54,8 +57,9 @@ export class FlightClient {
   readonly #token: string;
   readonly #data: DataConnection[] = [];
 
-  private constructor(role: 'source' | 'sink', endpoint: string, token: string) {
+  private constructor(role: 'source' | 'sink', endpoint: string, token: string, mask: Mask) {
     this.role = role;
+    this.mask = mask;
     this.#endpoint = endpoint;
     this.#token = token;
     this.#metadata.set('authorization', `Bearer ${token}`);
@@ -64,15 +68,20 @@ export class FlightClient {
   }
 
   /** Connects and shakes hands (AUTH-1). Refuses a driver that would do so with anybody. */
-  static async connect(role: 'source' | 'sink', endpoint: string, token: string): Promise<FlightClient> {
-    const client = new FlightClient(role, endpoint, token);
+  static async connect(
+    role: 'source' | 'sink',
+    endpoint: string,
+    token: string,
+    mask: Mask = NO_MASK,
+  ): Promise<FlightClient> {
+    const client = new FlightClient(role, endpoint, token, mask);
     try {
       await handshake(client.#control, token, HANDSHAKE_MS);
       await expectStrangersRefused(endpoint);
       return client;
     } catch (error) {
       client.close();
-      throw fromServiceError(error, role, 'handshake');
+      throw fromServiceError(error, role, 'handshake', mask);
     }
   }
 
@@ -102,7 +111,8 @@ export class FlightClient {
     if (bytes.length === 0) return undefined as Answer;
     try {
       return JSON.parse(Buffer.from(bytes).toString());
-    } catch (cause) {
+    } catch (error) {
+      const cause = maskedCause(error, this.mask);
       throw new UrutauError('protocol-violation', `the answer of ${type} is not JSON`, { cause });
     }
   }
@@ -157,7 +167,7 @@ export class FlightClient {
     const call = this.#dataConnection().open(FLIGHT_METHOD.doGet);
     void call.write([ticketMessage.encode(info.endpoints[0]!.ticket)]).catch(() => {});
     call.endWrites();
-    const stream = new ReadStream(call, table);
+    const stream = new ReadStream(call, table, this.mask);
     const close = () => stream.close();
     if (signal?.aborted) close();
     else signal?.addEventListener('abort', close, { once: true });
@@ -167,7 +177,7 @@ export class FlightClient {
 
   /** Opens a write stream; the schema goes with the descriptor in the first message. */
   write(descriptor: WriteDescriptor, schema: Schema): WriteStream {
-    const stream = new WriteStream(this.#dataConnection().open(FLIGHT_METHOD.doPut), descriptor.table);
+    const stream = new WriteStream(this.#dataConnection().open(FLIGHT_METHOD.doPut), descriptor.table, this.mask);
     const cmd = Buffer.from(JSON.stringify(descriptor));
     stream.start(encodeFlightData({ descriptor: { cmd }, dataHeader: encodeSchemaHeader(schema), body: [] }));
     return stream;
@@ -188,7 +198,7 @@ export class FlightClient {
       return await answer;
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      throw fromServiceError(error, this.role, what);
+      throw fromServiceError(error, this.role, what, this.mask);
     } finally {
       signal?.removeEventListener('abort', cancel);
     }

@@ -9,6 +9,7 @@ import {
   UrutauError,
 } from '@urutau/contract';
 import type { Schema } from 'apache-arrow';
+import { type Mask, NO_MASK } from '../supervisor/mask.ts';
 import type { DataCall } from './data-connection.ts';
 import { failureOf } from './service-error.ts';
 
@@ -25,10 +26,12 @@ export interface ReceivedBatch {
 export class ReadStream {
   readonly #call: DataCall;
   readonly #table: string;
+  readonly #mask: Mask;
 
-  constructor(call: DataCall, table: string) {
+  constructor(call: DataCall, table: string, mask: Mask = NO_MASK) {
     this.#call = call;
     this.#table = table;
+    this.#mask = mask;
   }
 
   /** The schema, which the first message must carry. */
@@ -61,7 +64,7 @@ export class ReadStream {
     if (message !== null) return decodeFlightDataPieces(message);
     const ended = await this.#call.status;
     if (ended instanceof UrutauError) throw this.#violation(ended.message, ended);
-    const failure = failureOf(ended, 'source', `reading ${this.#table}`);
+    const failure = failureOf(ended, 'source', `reading ${this.#table}`, this.#mask);
     if (failure) throw failure;
     return null;
   }

@@ -1,4 +1,5 @@
 import { type PiecewiseMessage, UrutauError } from '@urutau/contract';
+import { type Mask, NO_MASK } from '../supervisor/mask.ts';
 import type { DataCall } from './data-connection.ts';
 import { failureOf } from './service-error.ts';
 
@@ -16,10 +17,11 @@ export class WriteStream {
   /** Whoever waits for room. Streams live for weeks: a promise per batch that waits for their end would pile up. */
   #wake: () => void = () => {};
 
-  constructor(call: DataCall, table: string) {
+  constructor(call: DataCall, table: string, mask: Mask = NO_MASK) {
     this.#call = call;
     this.over = call.status.then((status) => {
-      this.#failure ??= failureOf(status, 'sink', `writing ${table}`) ?? (this.#ending ? null : endedEarly(table));
+      this.#failure ??=
+        failureOf(status, 'sink', `writing ${table}`, mask) ?? (this.#ending ? null : endedEarly(table));
       this.#wake();
     });
     void this.#ignoreAnswers();

@@ -2,9 +2,10 @@ import { ACTION, type DescribeAnswer, EXTENSION } from '@urutau/contract';
 import CircuitBreaker from 'opossum';
 import type { FlightClient } from '../flight/client.ts';
 import type { Log } from './log.ts';
+import { maskedExposition } from './masked-exposition.ts';
 
 /** What is used of a driver's client. */
-export type MetricsClient = Pick<FlightClient, 'role' | 'listActions' | 'action' | 'actionBytes'>;
+export type MetricsClient = Pick<FlightClient, 'role' | 'mask' | 'listActions' | 'action' | 'actionBytes'>;
 
 export interface DriverMetricsOptions {
   clients: () => readonly MetricsClient[];
@@ -82,7 +83,7 @@ function asker(client: MetricsClient, timeoutMs: number): () => Promise<string |
     if (bytes.length > TEXT_BYTES_MAX) {
       throw new Error(`expected at most ${TEXT_BYTES_MAX} bytes of metrics; came ${bytes.length}`);
     }
-    return Buffer.from(bytes).toString();
+    return maskedExposition(Buffer.from(bytes).toString(), client.mask);
   };
 }
 

@@ -5,7 +5,13 @@ import { FlightClient } from '../flight/client.ts';
 import type { Log } from '../observe/log.ts';
 import { backoffMs } from '../supervisor/backoff.ts';
 import { pause, systemClock } from '../supervisor/clock.ts';
-import type { DriverConnection, RunningDriver, Supervisor, SupervisorStatus } from '../supervisor/supervisor.ts';
+import type {
+  DriverConnection,
+  RunningDriver,
+  Supervisor,
+  SupervisorOptions,
+  SupervisorStatus,
+} from '../supervisor/supervisor.ts';
 import { runSession, type SessionEnd, type SessionHandle } from './session.ts';
 import { openSink } from './sink/sink.ts';
 import { openSource } from './source/source.ts';
@@ -36,7 +42,7 @@ export interface PipelineOptions {
   committed?: (millis: number) => void;
 }
 
-type Connect = (endpoint: string, token: string) => Promise<DriverConnection>;
+type Connect = SupervisorOptions['connect'];
 
 /** How a run ended. `failed`: it could not go on; `error` says why. */
 export type PipelineOutcome = { kind: 'stopped' } | { kind: 'caught-up' } | { kind: 'failed'; error: UrutauError };
@@ -95,8 +101,8 @@ export class Pipeline {
     this.#options = options;
     this.#startedMs = options.wallMs();
     this.tables = options.tables.map((settings) => new Table(settings, (table) => this.#report(table)));
-    this.#source = options.supervisor('source', (endpoint, token) => this.#connect('source', endpoint, token));
-    this.#sink = options.supervisor('sink', (endpoint, token) => this.#connect('sink', endpoint, token));
+    this.#source = options.supervisor('source', (...where) => this.#connect('source', ...where));
+    this.#sink = options.supervisor('sink', (...where) => this.#connect('sink', ...where));
   }
 
   /** Runs until `stop` aborts, everything is caught up (where asked), or it cannot go on. Both drivers are gone then. */
@@ -306,8 +312,9 @@ export class Pipeline {
     else if (state.reason.by === 'user') this.#options.log.info('table paused by hand', { table: name });
   }
 
-  async #connect(role: 'source' | 'sink', endpoint: string, token: string): Promise<DriverConnection> {
-    const client = await FlightClient.connect(role, endpoint, token);
+  async #connect(role: 'source' | 'sink', ...where: Parameters<Connect>): Promise<DriverConnection> {
+    const [endpoint] = where;
+    const client = await FlightClient.connect(role, ...where);
     this.#clients.set(endpoint, client);
     return {
       heartbeat: (signal) => client.heartbeat(signal),

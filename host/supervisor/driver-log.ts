@@ -2,6 +2,7 @@ import { LIMIT } from '@urutau/contract';
 import type { Log } from '../observe/log.ts';
 import type { Clock } from './clock.ts';
 import { type Line, LineSplitter } from './line-splitter.ts';
+import type { Mask } from './mask.ts';
 
 /** What is kept of one line; the rest is counted. */
 const LINE_BYTES_MAX = 16_384;
@@ -12,8 +13,7 @@ const BYTES_PER_SECOND_MAX = 1_048_576;
 export interface DriverLogOptions {
   readonly log: Log;
   readonly clock: Clock;
-  /** Takes secrets out of a text. */
-  readonly mask: (text: string) => string;
+  readonly mask: Mask;
 }
 
 /** Passes on what a driver says on stdout and stderr, with bounded memory and work, whatever it says. */
@@ -21,7 +21,7 @@ export class DriverLog {
   readonly #stdout: Forwarder;
   readonly #stderr: Forwarder;
   readonly #tail = new Tail(LIMIT.stderrTailBytes);
-  readonly #mask: (text: string) => string;
+  readonly #mask: Mask;
 
   constructor(options: DriverLogOptions) {
     this.#stdout = new Forwarder('stdout', options);
@@ -46,7 +46,7 @@ export class DriverLog {
 
   /** The last 64 KiB of stderr. */
   stderrTail(): string {
-    return this.#mask(this.#tail.text());
+    return this.#mask(this.#tail.text(), this.#tail.isCut ? 'at its start' : undefined);
   }
 }
 
@@ -88,7 +88,7 @@ class Forwarder {
     }
     this.#second.lines++;
     this.#second.bytes += line.bytes.length;
-    const { level, msg, fields } = parseLine(this.#options.mask(textOf(line)));
+    const { level, msg, fields } = maskedLine(line, this.#options.mask);
     this.#options.log[level](msg, { stream: this.#stream, ...fields });
   }
 
@@ -102,9 +102,16 @@ class Forwarder {
   }
 }
 
-function textOf({ bytes, cutBytes }: Line): string {
+function maskedLine({ bytes, cutBytes }: Line, mask: Mask): ParsedLine {
   const text = bytes.toString('utf8').replace(/\r$/, '');
-  return cutBytes === 0 ? text : `${text}… [${cutBytes} bytes cut]`;
+  if (cutBytes > 0) return raw(`${mask(text, 'at its end')}… [${cutBytes} bytes cut]`);
+  const { level, msg, fields } = parseLine(text);
+  try {
+    // Parsed first and spelled anew, for JSON can write any character as an escape.
+    return { level, msg: mask(msg), fields: JSON.parse(mask(JSON.stringify(fields))) };
+  } catch {
+    return raw(mask(text)); // A secret that was a number, or a part of the syntax.
+  }
 }
 
 interface ParsedLine {
@@ -115,14 +122,19 @@ interface ParsedLine {
 
 /** A line that is not a JSON object with a message is passed on as it is, as info. */
 export function parseLine(text: string): ParsedLine {
-  const raw: ParsedLine = { level: 'info', msg: text, fields: {} };
-  if (!text.startsWith('{')) return raw;
+  if (!text.startsWith('{')) return raw(text);
   try {
     const { level, msg, ...fields } = JSON.parse(text) as Record<string, unknown>;
-    return typeof msg === 'string' ? { level: LEVELS.find((known) => known === level) ?? 'info', msg, fields } : raw;
+    return typeof msg === 'string'
+      ? { level: LEVELS.find((known) => known === level) ?? 'info', msg, fields }
+      : raw(text);
   } catch {
-    return raw;
+    return raw(text);
   }
+}
+
+function raw(text: string): ParsedLine {
+  return { level: 'info', msg: text, fields: {} };
 }
 
 /** The last bytes of a stream, in one buffer that is overwritten in a ring. */
@@ -146,6 +158,10 @@ class Tail {
         this.#full = true;
       }
     }
+  }
+
+  get isCut(): boolean {
+    return this.#full;
   }
 
   text(): string {

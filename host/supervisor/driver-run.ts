@@ -5,6 +5,7 @@ import { type Clock, pause } from './clock.ts';
 import type { Fault } from './diagnose.ts';
 import { DriverLog } from './driver-log.ts';
 import { watchHeartbeat } from './heartbeat.ts';
+import { type Mask, maskOf, NO_MASK } from './mask.ts';
 import { type FirstLine, readReadiness, takeFirstLine } from './readiness.ts';
 import { type DriverProcess, type SpawnOptions, spawnDriver } from './spawn.ts';
 import { killGroup, terminate } from './terminate.ts';
@@ -18,15 +19,15 @@ export interface DriverConnection {
 }
 
 export interface DriverRunOptions extends SpawnOptions {
-  /** Connects and does the handshake. */
-  readonly connect: (endpoint: string, token: string) => Promise<DriverConnection>;
+  /** Connects and does the handshake. `mask` takes secrets out of what the driver says. */
+  readonly connect: (endpoint: string, token: string, mask: Mask) => Promise<DriverConnection>;
   readonly readyMs: number;
   readonly stopMs: number;
   readonly heartbeat: { readonly everyMs: number; readonly answerMs: number; readonly misses: number };
   readonly clock: Clock;
   readonly log: Log;
-  /** Takes secrets out of what the driver says. */
-  readonly mask: (text: string) => string;
+  /** Texts that must not get through from what the driver says. */
+  readonly secrets: readonly string[];
 }
 
 export interface DriverRunEvents {
@@ -52,6 +53,7 @@ export class DriverRun {
   #how: 'terminate' | 'kill' = 'kill';
   #usage: Usage = NO_USAGE;
   #pid: number | null = null;
+  #mask = NO_MASK;
 
   constructor(options: DriverRunOptions, events: DriverRunEvents) {
     this.#options = options;
@@ -90,10 +92,11 @@ export class DriverRun {
   }
 
   async #follow(process: DriverProcess): Promise<void> {
-    const { clock, log, mask } = this.#options;
+    const { clock, log, secrets } = this.#options;
     this.#pid = process.pid;
+    this.#mask = maskOf([...secrets, process.token]);
     faultPoint('host.driver.spawned');
-    const output = drain(process, new DriverLog({ log, clock, mask }));
+    const output = drain(process, new DriverLog({ log, clock, mask: this.#mask }));
     const over = new AbortController();
     const sampling = this.#keepSampling(over.signal);
 
@@ -145,13 +148,20 @@ export class DriverRun {
     if (typeof line === 'string') return { kind: 'not-ready', readyMs };
     const readiness = line.kind === 'line' ? readReadiness(line.text, transport) : null;
     if (readiness?.kind !== 'ready') {
-      if (line.kind === 'line') log.info(this.#options.mask(line.text), { stream: 'stdout' });
+      if (line.kind === 'line') log.info(this.#mask(line.text), { stream: 'stdout' });
       // A driver that fails says so on stdout and then exits: its exit code tells more.
       await pause(clock, LAST_WORDS_MS, signal);
-      return { kind: 'bad-readiness', problem: this.#options.mask(readiness?.problem ?? noLine(line)) };
+      return { kind: 'bad-readiness', problem: this.#refusal(line) };
     }
     const endpoint = readiness.port === null ? `unix:${process.folder.socketPath}` : `127.0.0.1:${readiness.port}`;
     return this.#handshake(endpoint, process.token, signal);
+  }
+
+  /** What is wrong with the first line. Masked before it is quoted: a quote may end inside a secret. */
+  #refusal(line: FirstLine): string {
+    if (line.kind !== 'line') return noLine(line);
+    const told = readReadiness(this.#mask(line.text), this.#options.transport);
+    return told.kind === 'refused' ? told.problem : 'its readiness line holds a secret where a number was expected';
   }
 
   async #handshake(
@@ -160,7 +170,7 @@ export class DriverRun {
     signal: AbortSignal,
   ): Promise<Fault | { endpoint: string; connection: DriverConnection }> {
     const { connect, clock } = this.#options;
-    const connecting = Promise.resolve().then(() => connect(endpoint, token));
+    const connecting = Promise.resolve().then(() => connect(endpoint, token, this.#mask));
     try {
       const connection = await Promise.race([connecting, pause(clock, HANDSHAKE_MS_MAX, signal)]);
       if (typeof connection !== 'string') return { endpoint, connection };

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { type Diagnosis, diagnose, type Fault } from './diagnose.ts';
 import { type DriverConnection, DriverRun } from './driver-run.ts';
 import { type FailureCounts, type FailureReason, failureReason, NO_FAILURES } from './failure-reason.ts';
-import { maskOf } from './mask.ts';
+import type { Mask } from './mask.ts';
 import type { Transport } from './readiness.ts';
 import { sweepDeadHosts } from './spawn.ts';
 import { type DriverEvent, type DriverState, type Effect, next, type Policy, STOPPED } from './state.ts';
@@ -38,8 +38,8 @@ export interface SupervisorOptions {
   /** Texts that must not get through from what the driver says, beside those that its config schema marks. */
   readonly secrets?: () => readonly string[];
   readonly settings: SupervisionSettings;
-  /** Connects and does the handshake; a failure is a failed start. */
-  readonly connect: (endpoint: string, token: string) => Promise<DriverConnection>;
+  /** Connects and does the handshake; a failure is a failed start. `mask` takes secrets out of what the driver says. */
+  readonly connect: (endpoint: string, token: string, mask: Mask) => Promise<DriverConnection>;
   readonly log: Log;
   /** In [0, 1). */
   readonly random?: () => number;
@@ -294,7 +294,7 @@ export class Supervisor {
         },
         clock: this.#clock,
         log: this.#log,
-        mask: maskOf([...secretsOf(driver.configSchema, plain), ...(this.#options.secrets?.() ?? [])]),
+        secrets: [...secretsOf(driver.configSchema, plain), ...(this.#options.secrets?.() ?? [])],
       },
       {
         ready: (endpoint) => {

@@ -65,7 +65,8 @@ async function checkpointsOfSink(
       }
       if ('error' in entry) {
         const { code, message, remedy } = entry.error;
-        return [table, new UrutauError(code, message, { table, ...(remedy === undefined ? {} : { remedy }) })];
+        const options = { table, ...(remedy === undefined ? {} : { remedy: client.mask(remedy) }) };
+        return [table, new UrutauError(code, client.mask(message), options)];
       }
       return [table, entry.checkpoint];
     }),

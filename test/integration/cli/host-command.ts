@@ -14,6 +14,8 @@ export interface Ended {
 export interface HostCommand {
   readonly child: ChildProcess;
   readonly ended: Promise<Ended>;
+  /** So far. */
+  readonly written: { readonly stdout: string; readonly stderr: string };
   /** Resolves when `text` stands in what was written to stderr; rejects when the command ends without it. */
   until(text: string): Promise<void>;
 }
@@ -39,6 +41,7 @@ export function startHost(args: readonly string[], env: Readonly<Record<string, 
   }
   return {
     child,
+    written,
     ended: exited.then(([code]) => ({ code, ...written })),
     until: (text) =>
       new Promise((resolve, reject) => {

@@ -2,6 +2,7 @@ import { ACTION, type DescribeAnswer } from '@urutau/contract';
 import { afterEach, expect, test } from 'vitest';
 import { FlightClient } from '../../../../host/flight/client.ts';
 import { DriverMetrics, type MetricsClient } from '../../../../host/observe/driver-metrics.ts';
+import { NO_MASK } from '../../../../host/supervisor/mask.ts';
 import type { SinkDriver } from '../../../../sdk/typescript/define.ts';
 import { sinkActions } from '../../../../sdk/typescript/flight/actions.ts';
 import { createFlightServer } from '../../../../sdk/typescript/flight/server.ts';
@@ -105,6 +106,7 @@ function client(role: 'source' | 'sink', parts: Partial<MetricsClient>): Metrics
   const unexpected = () => Promise.reject(new Error('was not to be asked'));
   return {
     role,
+    mask: NO_MASK,
     listActions: async () => [ACTION.describe, ACTION.metrics],
     action: unexpected,
     actionBytes: unexpected,
