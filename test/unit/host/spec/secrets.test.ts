@@ -3,6 +3,7 @@ import { format, inspect } from 'node:util';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { loadPipeline } from '../../../../host/spec/load.ts';
+import { notCarriedOut } from '../../../../host/spec/not-carried-out.ts';
 import { renderProblem, SpecError } from '../../../../host/spec/problem.ts';
 import { revealed, Secret } from '../../../../host/spec/secrets.ts';
 
@@ -58,6 +59,50 @@ test('no secret of a valid file shows in the pipeline, and the driver’s config
       for (const text of [password, key, token]) expect(given).toContain(JSON.stringify(text));
     }),
   );
+});
+
+test('a secret planted in each field that may hold one shows nowhere, also in what is not carried out', () => {
+  const files = [
+    {
+      source: {
+        kind: 'kafka',
+        uri: 'kafka://u:Zq7a9xW@h:9092',
+        partitionedByPrimaryKey: true,
+        kafka: { sasl: { mechanism: 'plain', username: 'u', password: 'Zq7b9xW' }, tls: { key: 'Zq7c9xW', cert: 'c' } },
+      },
+      sink: { type: 'iceberg+rest', uri: 'https://u:Zq7d9xW@h', clientId: 'i', clientSecret: 'Zq7e9xW' },
+    },
+    {
+      source: {
+        kind: 'postgres',
+        slotName: 's',
+        snapshotUri: 'postgres://u:Zq7f9xW@h/d',
+        postgres: {
+          host: 'h',
+          database: 'd',
+          password: 'Zq7g9xW',
+          ssh: { host: 'h', username: 'u', knownHosts: 'k', privateKey: 'Zq7h9xW', passphrase: 'Zq7i9xW' },
+        },
+      },
+      sink: { type: 'postgres', uri: 'postgres://u:Zq7j9xW@h/d' },
+    },
+  ];
+  for (const file of files) {
+    const told: unknown[] = [];
+    try {
+      const { pipeline, warnings } = load({
+        pipeline: 'p',
+        ...file,
+        tables: [{ source: 'a.a', target: 'n.a', primaryKey: ['id'] }],
+      });
+      told.push(inspect(pipeline, { depth: null, showHidden: true }), warnings, notCarriedOut(pipeline));
+    } catch (error) {
+      told.push(String(error));
+    }
+
+    expect(JSON.stringify(told)).not.toContain('Zq7');
+    expect(JSON.stringify(told)).toContain('does not carry it out');
+  }
 });
 
 test('no secret shows in the problems of a file, wherever in the file it stands', () => {
