@@ -8,6 +8,8 @@ export interface ErrorContext {
   readonly seq?: number;
   readonly row?: number;
   readonly key?: string;
+  /** Further rows of the stream that are refused, as `[seq, row]`, with `row-refused` of a commit. */
+  readonly more?: readonly (readonly [seq: number, row: number])[];
   /** The checkpoint that is stored, with `fenced`. */
   readonly stored?: string | null;
   /** Where a stream ended, base64, with `schema-changed`. */

@@ -60,6 +60,47 @@ export const MAY_TRUNCATE_SQL = `
            select from pg_constraint f where f.contype = 'f' and f.confrelid = c.oid and f.conrelid <> c.oid) as may
     from (select $1::regclass as oid) c`;
 
+/** Name of the setting in which `refusedSql` leaves its answer. */
+export const REFUSED_SETTING = 'urutau.refused';
+
+/**
+ * Merges the staged changes key by key, and notes the ordinals of those that a value or a constraint forbids, at most
+ * `max` of them. It is to be rolled back.
+ */
+export function refusedSql(plan: TablePlan, { hasDeletes }: MergeContent, max: number): string {
+  const key = keyValues(plan);
+  const [deletes] = hasDeletes ? mergeSql(plan, { mayRepeatKeys: true, hasDeletes }) : [];
+  const each = upsertSql(
+    plan,
+    `(select ${tupleColumns(plan)
+      .map((_, index) => `r.c${index}`)
+      .join(', ')}) s(${names(plan)})`,
+  );
+  // A column may have the name of a variable.
+  const block = `#variable_conflict use_column
+    declare r record; refused text := ''; refusals int := 0;
+    begin
+      ${deletes === undefined ? '' : `${deletes};`}
+      for r in select * from (select distinct on (${key}) * from ${plan.stage.name} order by ${key}, o desc) s where not d order by o loop
+        begin
+          ${each};
+        exception when data_exception or integrity_constraint_violation then
+          refused := refused || ' ' || r.o;
+          refusals := refusals + 1;
+          exit when refusals >= ${max};
+        end;
+      end loop;
+      perform set_config('${REFUSED_SETTING}', refused, true);
+    end`;
+  return `do ${literal(block)}`;
+}
+
+function names(plan: TablePlan): string {
+  return tupleColumns(plan)
+    .map((_, index) => `c${index}`)
+    .join(', ');
+}
+
 /** The key of one staged change as JSON text. */
 export function stagedKeySql(plan: TablePlan, ordinal: number): string {
   return `select ${keyJson(plan, (position) => `c${position}`)} as key from ${plan.stage.name} where o = ${ordinal}`;

@@ -1,7 +1,7 @@
 import { UrutauError } from '@urutau/sdk';
 import type pg from 'pg';
 import { asPgError } from '../connection.ts';
-import { givenKeySql, type MergeContent, mergeSql, stagedKeySql } from './merge.ts';
+import { givenKeySql, type MergeContent, mergeSql, REFUSED_SETTING, refusedSql, stagedKeySql } from './merge.ts';
 import type { RowLocator } from './row-locator.ts';
 import type { TablePlan } from './table-plan.ts';
 
@@ -12,6 +12,8 @@ export interface RefusedRow {
   readonly row?: number;
   readonly key?: string;
   readonly column?: string;
+  /** Further rows that are refused too. */
+  readonly more?: readonly (readonly [seq: number, row: number])[];
 }
 
 /** True for an error that says that a value or a constraint is to blame, and not the server. */
@@ -72,9 +74,13 @@ export async function keyText(
   }
 }
 
+/** So many rows fit into what an error may carry. */
+const REFUSED_MAX = 400;
+
 /**
- * Finds the first change that the merge cannot take, by halves: each try merges the changes up to an ordinal and is
- * rolled back. The client stands right after the savepoint.
+ * Finds the changes that the merge cannot take. The client stands right after the savepoint, and does so again. Key by
+ * key first, which tells many at once; where each alone would pass, by halves: each try merges the changes up to an
+ * ordinal.
  */
 export async function findRefused(
   client: pg.ClientBase,
@@ -83,6 +89,31 @@ export async function findRefused(
   locator: RowLocator,
 ): Promise<RefusedRow> {
   if (plan.mode.kind === 'append') return {};
+  const found = await refusedOneByOne(client, plan, content);
+  const first = found[0] ?? (await firstRefusedByHalves(client, plan, content));
+  const { rows } = await client.query(stagedKeySql(plan, first));
+  const more = found.slice(1).flatMap((ordinal) => {
+    const place = locator.byOrdinal(ordinal);
+    return place === null ? [] : [[place.seq, place.row] as const];
+  });
+  return { ...locator.byOrdinal(first), key: rows[0]?.key, ...(more.length === 0 ? {} : { more }) };
+}
+
+/** Their ordinals, ascending. */
+async function refusedOneByOne(client: pg.ClientBase, plan: TablePlan, content: MergeContent): Promise<number[]> {
+  try {
+    await client.query(refusedSql(plan, content, REFUSED_MAX));
+    const { rows } = await client.query(`select current_setting('${REFUSED_SETTING}') as refused`);
+    return rows[0].refused.split(' ').filter(Boolean).map(Number);
+  } catch (error) {
+    if (isRefusal(error) || /^(42|0A|55)/.test(sqlStateOf(error) ?? '')) return [];
+    throw error;
+  } finally {
+    await client.query('rollback to savepoint merge');
+  }
+}
+
+async function firstRefusedByHalves(client: pg.ClientBase, plan: TablePlan, content: MergeContent): Promise<number> {
   const { rows: bounds } = await client.query(`select min(o) as low, max(o) as high from ${plan.stage.name}`);
   let low = Number(bounds[0].low);
   let high = Number(bounds[0].high);
@@ -91,8 +122,7 @@ export async function findRefused(
     if (await isRefusedUpTo(client, plan, content, middle)) high = middle;
     else low = middle + 1;
   }
-  const { rows } = await client.query(stagedKeySql(plan, low));
-  return { ...locator.byOrdinal(low), key: rows[0]?.key };
+  return low;
 }
 
 async function isRefusedUpTo(

@@ -274,3 +274,26 @@ test('a checkpoint is not stored for rows of a stream that is not there', async 
   await expect(other.commit(host.request(through))).rejects.toMatchObject({ code: 'stream-lost' });
   expect(await other.checkpoint('test', ['people'])).toEqual({ people: { checkpoint: host.previous } });
 });
+
+test('a commit that is refused names all rows that a constraint forbids, whatever the columns are called', async () => {
+  const { uri, client } = await freshDatabase(inject('postgres15'), 'sink');
+  const shape = shapeOf({ r: 'int64', refused: 'int32', o: 'string' }, ['r']);
+  await client.query('create table people (r bigint primary key, refused int check (refused < 10), o varchar(3))');
+  const host = await openTable(openSink(uri), 'people', shape);
+  const rows = [1, 50, 2, 60, 3].map((refused, r) => ({ op: 'c', after: { r: BigInt(r), refused, o: 'x' } }) as const);
+  await host.write([...rows, { op: 'u', after: { r: 1n, refused: 80, o: 'x' } }]);
+  await host.write([{ op: 'c', after: { r: 9n, refused: 70, o: 'y' } }]);
+
+  await expect(host.commit()).rejects.toMatchObject({
+    code: 'row-refused',
+    context: {
+      seq: 1,
+      row: 3,
+      key: '{"r": 3}',
+      more: [
+        [1, 5],
+        [2, 0],
+      ],
+    },
+  });
+});

@@ -52,6 +52,18 @@ test('the trailers stay below 64 KiB and in ASCII, whatever the error holds', ()
   );
 });
 
+test('four hundred refused rows beside a long message are told whole', () => {
+  const more = Array.from({ length: 400 }, (_, n) => [100_000 + n, 60_000 + n] as const);
+  const error = new UrutauError('row-refused', 'a check constraint fails', {
+    key: 'k'.repeat(200),
+    seq: 1,
+    row: 2,
+    more,
+  });
+
+  expect(UrutauError.fromWire(wireOf(toServiceError(error)), error.message)!.context).toEqual(error.context);
+});
+
 test('a list of failures that is too long is cut, and says how many are missing', () => {
   const failures = Array.from({ length: 1_000 }, (_, n) => ({
     problem: `table t${n} has no key`,
