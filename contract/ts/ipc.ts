@@ -110,6 +110,17 @@ export function asIpcStream(schemaHeader: Uint8Array, batchHeader: Uint8Array, b
   return withEnd(Buffer.concat([withPrefix(schemaHeader), withPrefix(batchHeader), body]));
 }
 
+/** Takes apart what `asIpcStream` put together. */
+export function fromIpcStream(stream: Uint8Array): { schemaHeader: Uint8Array; header: Uint8Array; body: Uint8Array } {
+  const schemaHeader = withoutPrefix(stream);
+  const rest = stream.subarray(8 + schemaHeader.length);
+  if (rest.length < 8 || !isSchemaHeader(schemaHeader)) {
+    throw new UrutauError('protocol-violation', 'expected an Arrow IPC stream of a schema and one batch');
+  }
+  const header = withoutPrefix(rest);
+  return { schemaHeader, header, body: rest.subarray(8 + header.length, -8) };
+}
+
 function withPrefix(header: Uint8Array): Uint8Array {
   const padded = padTo8(header);
   const out = new Uint8Array(8 + padded.length);

@@ -1,4 +1,4 @@
-import { UrutauError } from '@urutau/contract';
+import { LIMIT, UrutauError } from '@urutau/contract';
 
 /**
  * What a table's position is, as one JSON text that the sink stores with the data and never reads. It never repeats:
@@ -22,6 +22,12 @@ export interface Checkpoint {
   /** Fingerprint of what the table's rows mean: key and mode. */
   shape: string;
   snapshot: SnapshotProgress;
+  /** Hashes of the keys whose changes go to the dead letters (`onPoison: quarantine`); absent without any. */
+  quarantined?: string[];
+  /** For each of them, in base 36, the ordinal from which on its dead letters count. */
+  quarantinedSince?: string[];
+  /** The run in which the first of them was quarantined: their dead letters name it. */
+  quarantinedIn?: string;
 }
 
 /**
@@ -33,8 +39,16 @@ export type SnapshotProgress =
   | { ranges: string[]; head?: string; truncate?: boolean }
   | { picture: true; truncate?: boolean };
 
+/** Throws when the text would be longer than a sink need keep (CMT-1). */
 export function encodeCheckpoint(checkpoint: Checkpoint): string {
-  return JSON.stringify(checkpoint);
+  const text = JSON.stringify(checkpoint);
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= LIMIT.checkpointBytesMax) return text;
+  throw new UrutauError(
+    'precondition-failed',
+    `the checkpoint has ${bytes} bytes, over the limit of ${LIMIT.checkpointBytesMax}`,
+    { remedy: 'Run `urutau-host table replay`, so that fewer keys are quarantined, or `table resync`.' },
+  );
 }
 
 /** Throws when the text is no checkpoint of this version: then something else wrote it, and nothing may be assumed. */

@@ -12,6 +12,7 @@ import { Pipeline, type PipelineOutcome, type PipelineStatus } from '../pipeline
 import { notCarriedOut } from '../spec/not-carried-out.ts';
 import { SpecError } from '../spec/problem.ts';
 import type { CommandContext } from './command-context.ts';
+import { destinationReader } from './destination-reader.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { hostStore } from './host-store.ts';
 import { pipelineDrivers } from './pipeline-drivers.ts';
@@ -21,7 +22,7 @@ import type { Shell } from './shell.ts';
 import { makeStateFolder } from './state-folder.ts';
 import { StatusLine } from './status-line.ts';
 import { supervise } from './supervise.ts';
-import { pauseLines, tableLine } from './table-line.ts';
+import { pauseLines, quarantineLines, tableLine } from './table-line.ts';
 import { type SnapshotWatch, watchSnapshots } from './watch-snapshots.ts';
 
 interface RunOptions extends PipelineOptions {
@@ -76,6 +77,8 @@ async function run(options: RunOptions, shell: Shell): Promise<ExitCode> {
     else line.above(write);
   };
   const store = hostStore(spec.store, stateDir);
+  const stop = new AbortController();
+  const reader = await destinationReader(spec, drivers, { log, random: shell.random, signal: stop.signal });
   const names = { source: drivers.source.manifest.name, sink: drivers.sink.manifest.name };
   const metrics = new HostMetrics({ status: () => pipeline.status(), drivers: names, wallMs: shell.wallMs });
   const pipeline: Pipeline = new Pipeline({
@@ -85,6 +88,8 @@ async function run(options: RunOptions, shell: Shell): Promise<ExitCode> {
     snapshotMode: spec.source.snapshotMode,
     flush: spec.sink.flush,
     windowBytes: spec.windowBytes,
+    deadLetters: spec.sink.deadLetters,
+    readBack: reader,
     untilCaughtUp: options.untilCaughtUp === true,
     supervisor: (role, connect) =>
       supervise(
@@ -112,7 +117,6 @@ async function run(options: RunOptions, shell: Shell): Promise<ExitCode> {
     const usage = { host: shell.usage(), ...pipeline.resources() };
     writeSummaryFile(options.summary, runSummary(pipeline.status(), { seconds, usage }));
   };
-  const stop = new AbortController();
   const off = shell.onInterrupt(() => {
     if (!stop.signal.aborted) {
       log.info('stopping: what is in flight is committed first; a second signal ends at once');
@@ -206,7 +210,13 @@ function conclude(
   for (const last of tables) {
     const table = last.state === 'waiting' ? { ...last, state: 'stopped' } : last;
     const { source, target, state, reason, totals } = table;
-    say([tableLine(table), ...pauseLines(table)].join('\n'), { table: source, target, state, reason, ...totals });
+    say([tableLine(table), ...quarantineLines(table), ...pauseLines(table)].join('\n'), {
+      table: source,
+      target,
+      state,
+      reason,
+      ...totals,
+    });
   }
   if (outcome.kind === 'failed') throw outcome.error;
   return tables.some(({ state }) => state === 'paused') ? EXIT.unfinished : EXIT.fine;

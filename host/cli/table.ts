@@ -6,26 +6,28 @@ import { control, NoHostRunning } from '../control/client.ts';
 import { driverTrouble } from '../observe/driver-trouble.ts';
 import { createLog } from '../observe/pino-log.ts';
 import type { TableStatus } from '../pipeline/pipeline.ts';
+import type { Replayed } from '../pipeline/quarantine/replay.ts';
 import { openSink } from '../pipeline/sink/sink.ts';
 import { closest } from '../spec/did-you-mean.ts';
 import type { Pipeline, TableSpec } from '../spec/pipeline.ts';
 import { columns } from './columns.ts';
 import type { CommandContext } from './command-context.ts';
 import { count } from './count.ts';
+import { EXIT, type ExitCode } from './exit-code.ts';
 import { hostStore } from './host-store.ts';
 import { interruptible } from './interruptible.ts';
 import { json, type OutputFormat, outputOption } from './output-option.ts';
 import { pipelineDriver } from './pipeline-drivers.ts';
 import { type OpenedPipeline, openPipeline, type PipelineOptions, withPipelineOptions } from './pipeline-options.ts';
 import type { Shell } from './shell.ts';
-import { pauseLines, tableLine } from './table-line.ts';
+import { pauseLines, quarantineLines, tableLine } from './table-line.ts';
 import { withDriver } from './with-driver.ts';
 
 interface TableOptions extends PipelineOptions {
   output: OutputFormat;
 }
 
-export function addTable(program: Command, { shell }: CommandContext): void {
+export function addTable(program: Command, { shell, exit }: CommandContext): void {
   const table = program
     .command('table')
     .helpCommand(false)
@@ -56,6 +58,10 @@ export function addTable(program: Command, { shell }: CommandContext): void {
         host.resync(source, { discardHistory: options.discardHistory === true }),
       ),
     );
+  withPipelineOptions(table.command('replay').argument('<table>', NAME), { logLevel: 'warn' })
+    .description('apply the dead letters of a table (onPoison: quarantine) and go on with it')
+    .addOption(outputOption())
+    .action(async (name: string, options: TableOptions) => exit(await replay(name, options, shell)));
 }
 
 const NAME = 'the table, by its name at the source or in the destination';
@@ -68,6 +74,7 @@ Examples:
   urutau-host table pause  -f shop.yaml public.orders
   urutau-host table resume -f shop.yaml public.orders
   urutau-host table resync -f shop.yaml public.orders
+  urutau-host table replay -f shop.yaml public.orders
 `;
 
 async function act(
@@ -80,7 +87,29 @@ async function act(
   const { source } = tableNamed(name, pipeline);
   const table = await ask(control(stateDir), source);
   if (options.output === 'json') return shell.out.write(json(table));
-  shell.out.write([tableLine(table), ...pauseLines(table), ''].join('\n'));
+  shell.out.write([tableLine(table), ...quarantineLines(table), ...pauseLines(table), ''].join('\n'));
+}
+
+async function replay(name: string, options: TableOptions, shell: Shell): Promise<ExitCode> {
+  const { pipeline, stateDir } = openPipeline(options, shell);
+  const { source } = tableNamed(name, pipeline);
+  const done = await control(stateDir).replay(source);
+  if (options.output === 'json') shell.out.write(json({ table: source, ...done }));
+  else
+    shell.out.write(
+      replayLines(source, done)
+        .map((line) => `${line}\n`)
+        .join(''),
+    );
+  return done.refused.length === 0 ? EXIT.fine : EXIT.unfinished;
+}
+
+function replayLines(table: string, { keys, changes, refused }: Replayed): string[] {
+  const freed = `${count(keys, 'key')} ${keys === 1 ? 'is' : 'are'} quarantined no more`;
+  return [
+    `${table}: ${count(changes, 'dead letter')} applied, ${freed}`,
+    ...refused.map(({ key, code, reason }) => `  still refused: ${key}: ${code}: ${reason}`),
+  ];
 }
 
 /** One row of `table status`, whoever told it. */
@@ -116,6 +145,9 @@ async function status(name: string | undefined, options: TableOptions, shell: Sh
     if (trouble !== null) shell.err.write(`${trouble}\n`);
   }
   shell.out.write(columns(['table', 'target', 'state', 'snapshot', 'rows', 'last change'], rows.map(cells), shell.out));
+  for (const row of rows.filter(({ quarantined }) => quarantined.keys > 0)) {
+    shell.out.write([...quarantineLines(row), ''].join('\n'));
+  }
   for (const row of rows.filter(({ reason }) => reason !== null)) {
     shell.out.write([`${row.source} is paused`, ...pauseLines(row), ''].join('\n'));
   }
@@ -177,14 +209,16 @@ function storedRow({ source, target }: TableSpec, stored: string | null | Urutau
     lastCommitAt: null,
     lastCommitMillis: null,
     lastCommitTs: null,
+    quarantined: { keys: 0, last: null },
   };
   if (stored === null) return { ...row, state: 'not begun', snapshot: 'not begun', offset: null };
   try {
     if (stored instanceof UrutauError) throw stored;
-    const { snapshot, offset } = decodeCheckpoint(stored, target);
-    if (snapshot === 'done') return { ...row, state: 'stopped', snapshot, offset };
+    const { snapshot, offset, quarantined = [] } = decodeCheckpoint(stored, target);
+    const known = { ...row, state: 'stopped', offset, quarantined: { keys: quarantined.length, last: null } };
+    if (snapshot === 'done') return { ...known, snapshot };
     const left = 'picture' in snapshot ? ('one picture' as const) : { rangesLeft: snapshot.ranges.length };
-    return { ...row, state: 'stopped', snapshot: left, offset };
+    return { ...known, snapshot: left };
   } catch (error) {
     if (!(error instanceof UrutauError)) throw error;
     const { code, message, remedy } = error;

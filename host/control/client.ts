@@ -1,5 +1,6 @@
 import type { DriverRole } from '../driver-packages/find.ts';
 import type { TableStatus } from '../pipeline/pipeline.ts';
+import type { Replayed } from '../pipeline/quarantine/replay.ts';
 import type { SupervisorStatus } from '../supervisor/supervisor.ts';
 import { call } from './call.ts';
 import { type HostStatus, resetPath, STATUS_PATH, tablePath } from './messages.ts';
@@ -19,18 +20,21 @@ export interface Control {
   commit(table: string): Promise<TableStatus>;
   /** Closes the breaker of a driver, and has it started now if it waits for that. */
   resetDriver(role: DriverRole): Promise<SupervisorStatus>;
+  /** Resolves when the dead letters are applied. */
+  replay(table: string): Promise<Replayed>;
 }
 
 const STATUS_MS = 10_000;
 
 export function control(stateDir: string): Control {
   const path = controlPath(stateDir);
-  const post = <Status = TableStatus>(to: string, body: unknown = {}) =>
-    call(path, { method: 'POST', path: to, body }) as Promise<Status>;
+  const post = <Answer = TableStatus>(to: string, body: unknown = {}) =>
+    call(path, { method: 'POST', path: to, body }) as Promise<Answer>;
   return {
     status: () => call(path, { method: 'GET', path: STATUS_PATH, timeoutMs: STATUS_MS }) as Promise<HostStatus>,
     pause: (table) => post(tablePath(table, 'pause')),
     resume: (table) => post(tablePath(table, 'resume')),
+    replay: (table) => post<Replayed>(tablePath(table, 'replay')),
     resync: (table, { discardHistory = false } = {}) => post(tablePath(table, 'resync'), { discardHistory }),
     commit: (table) => post(tablePath(table, 'commit')),
     resetDriver: (role) => post<SupervisorStatus>(resetPath(role)),

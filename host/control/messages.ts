@@ -9,10 +9,10 @@ export interface HostStatus extends PipelineStatus {
 
 export const STATUS_PATH = '/status';
 
-export const TABLE_ACTIONS = ['pause', 'resume', 'resync', 'commit'] as const;
+export const TABLE_ACTIONS = ['pause', 'resume', 'resync', 'commit', 'replay'] as const;
 export type TableAction = (typeof TABLE_ACTIONS)[number];
 
-/** Where an action is posted to; the answer is the table's status. */
+/** Where an action is posted to; the answer is the table's status, for `replay` what it has done. */
 export function tablePath(table: string, action: TableAction): string {
   return `/tables/${encodeURIComponent(table)}/${action}`;
 }

@@ -8,7 +8,10 @@ import { claim } from './claim.ts';
 import { type HostStatus, parseResetPath, parseTablePath, STATUS_PATH } from './messages.ts';
 
 /** What is used of the pipeline. */
-export type ControlledPipeline = Pick<Pipeline, 'status' | 'pause' | 'resume' | 'resync' | 'commit' | 'resetDriver'>;
+export type ControlledPipeline = Pick<
+  Pipeline,
+  'status' | 'pause' | 'resume' | 'resync' | 'commit' | 'replay' | 'resetDriver'
+>;
 
 export interface ControlOptions {
   stateDir: string;
@@ -65,6 +68,9 @@ async function answer(request: IncomingMessage, pipeline: ControlledPipeline): P
       parse(noOptions, body);
       await pipeline.commit(table);
       break;
+    case 'replay':
+      parse(noOptions, body);
+      return { status: 200, body: await pipeline.replay(table) };
   }
   return {
     status: 200,

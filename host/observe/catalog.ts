@@ -58,6 +58,18 @@ export const METRICS = {
     labels: ['table'],
     help: 'Truncates at the source that were not carried out because the table says ignore.',
   },
+  quarantinedRows: {
+    name: 'urutau_quarantined_rows_total',
+    type: 'counter',
+    labels: ['table'],
+    help: 'Changes that went to the dead letters since the host started.',
+  },
+  quarantinedKeys: {
+    name: 'urutau_quarantined_keys',
+    type: 'gauge',
+    labels: ['table'],
+    help: 'Keys of the table whose changes go to the dead letters.',
+  },
   inFlightBytes: {
     name: 'urutau_in_flight_bytes',
     type: 'gauge',

@@ -76,6 +76,8 @@ const READINGS: Record<ReadMetric, (reading: Reading) => readonly Sample[]> = {
     return typeof snapshot === 'object' ? [[{}, snapshot.rangesLeft]] : [];
   }),
   truncatesIgnored: perTable(({ totals }) => [[{}, totals.truncatesIgnored]]),
+  quarantinedRows: perTable(({ totals }) => [[{}, totals.quarantined]]),
+  quarantinedKeys: perTable(({ quarantined }) => [[{}, quarantined.keys]]),
   inFlightBytes: ({ status }) => [[{}, status.windowBytes]],
   driverUp: perRole((role, { status, drivers }) => [
     [{ driver: drivers[role] }, status[role].state === 'ready' ? 1 : 0],

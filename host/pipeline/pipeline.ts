@@ -12,7 +12,12 @@ import type {
   SupervisorOptions,
   SupervisorStatus,
 } from '../supervisor/supervisor.ts';
+import { DeadLetterBox } from './quarantine/dead-letter-box.ts';
+import type { SetAside } from './quarantine/quarantining-stream.ts';
+import { deadLettersOf } from './quarantine/read-letters.ts';
+import { type Replayed, type ReplayOptions, replay, sweepVoid } from './quarantine/replay.ts';
 import { runSession, type SessionEnd, type SessionHandle } from './session.ts';
+import type { SinkPort } from './sink/port.ts';
 import { openSink } from './sink/sink.ts';
 import { openSource } from './source/source.ts';
 import type { PauseReason, TableEvent } from './table/state.ts';
@@ -26,6 +31,10 @@ export interface PipelineOptions {
   snapshotMode: 'initial' | 'none';
   flush: { rows: number; bytes: number; intervalMs: number };
   windowBytes: number;
+  /** The table of dead letters, by its full name in the destination. */
+  deadLetters: string;
+  /** Starts a driver that reads the destination back; null where the sink has none. */
+  readBack: ReadBack | null;
   /** End by itself once everything is in the destination. */
   untilCaughtUp: boolean;
   /** Makes a supervisor that connects through `connect`; the pipeline starts and stops it. */
@@ -41,6 +50,8 @@ export interface PipelineOptions {
   /** Called for every commit with its duration. */
   committed?: (millis: number) => void;
 }
+
+export type ReadBack = <Answer>(ask: (client: FlightClient) => Promise<Answer>) => Promise<Answer>;
 
 type Connect = SupervisorOptions['connect'];
 
@@ -60,6 +71,8 @@ export interface TableStatus {
   lastCommitMillis: number | null;
   /** Commit time at the source of the newest change that is durable, RFC 3339. */
   lastCommitTs: string | null;
+  /** Keys whose changes go to the dead letters, and the last row that was refused in this run. */
+  quarantined: { keys: number; last: SetAside | null };
 }
 
 export interface PipelineStatus {
@@ -82,6 +95,8 @@ const DELAY = { firstMs: 500, maxMs: 30_000 };
 /** One table may begin the session anew so often within the time; then it pauses, and the others go on. */
 const RESTARTS_MAX = 5;
 const RESTARTS_WITHIN_MS = 300_000;
+/** Code of the pause in which dead letters are applied. */
+const REPLAYING = 'replaying';
 
 /** One pipeline: two supervised drivers, and one session after the other while both live. */
 export class Pipeline {
@@ -91,9 +106,14 @@ export class Pipeline {
   readonly #sink: Supervisor;
   readonly #clients = new Map<string, FlightClient>();
   readonly #restarts = new Map<Table, number[]>();
+  readonly #boxes = new WeakMap<FlightClient, DeadLetterBox>();
+  /** Reads of the dead letters, one after the other. */
+  #replays: Promise<unknown> = Promise.resolve();
   readonly #startedMs: number;
   #session: SessionHandle | null = null;
   #sessions = 0;
+  #sourceName = '';
+  #stop = new AbortController().signal;
   #again = new AbortController();
   #fatal: UrutauError | null = null;
 
@@ -107,6 +127,7 @@ export class Pipeline {
 
   /** Runs until `stop` aborts, everything is caught up (where asked), or it cannot go on. Both drivers are gone then. */
   async run(stop: AbortSignal): Promise<PipelineOutcome> {
+    this.#stop = stop;
     this.#source.start();
     this.#sink.start();
     try {
@@ -117,6 +138,7 @@ export class Pipeline {
     } finally {
       faultPoint('host.drained');
       await Promise.all([this.#source.stop(), this.#sink.stop()]);
+      await this.#replays;
       faultPoint('host.drivers.ended');
     }
   }
@@ -165,6 +187,31 @@ export class Pipeline {
   /** A person has mended a driver: its breaker closes, and a start that is held back happens now. */
   resetDriver(role: 'source' | 'sink'): void {
     (role === 'source' ? this.#source : this.#sink).reset();
+  }
+
+  /**
+   * Pauses the table, applies its dead letters, and goes on with it, unless a person had paused it. Cut short at any
+   * moment it can be asked for again.
+   */
+  async replay(name: string): Promise<Replayed> {
+    const table = this.#table(name);
+    const { readBack } = this.#options;
+    if (readBack === null) throw cannotReplay(table);
+    const { state } = table;
+    const before = state.kind === 'paused' ? state.reason : null;
+    if (before?.code === REPLAYING) throw replaysAlready(table);
+    const remedy = `urutau-host table resume ${table.name}`;
+    const message = 'its dead letters are applied';
+    await this.#perform(table, { kind: 'pause', reason: { by: 'user', code: REPLAYING, message, remedy } });
+    let staysPaused = before;
+    try {
+      const replayed = await this.#withLetters(readBack, table, replay);
+      this.#options.log.info('dead letters applied', { table: table.name, ...replayed });
+      if (before?.by === 'fault') staysPaused = null;
+      return replayed;
+    } finally {
+      await this.#perform(table, staysPaused ? { kind: 'pause', reason: staysPaused } : { kind: 'resume' });
+    }
   }
 
   status(): PipelineStatus {
@@ -223,6 +270,7 @@ export class Pipeline {
         source: await openSource(this.#clientOf(source), signal),
         sink: await openSink(this.#clientOf(sink), name, store, signal),
       };
+      this.#sourceName = ports.source.name;
       for (const [role, port] of Object.entries(ports)) refuseTooManyTables(role, port.streamsMax, this.tables.length);
       const end = await runSession(
         {
@@ -240,6 +288,8 @@ export class Pipeline {
           faulted: (table, error) => this.#faulted(table, error),
           announced: (table, plan) => announced(table.name, plan),
           committed: this.#options.committed ?? (() => {}),
+          deadLetters: this.#boxOf(this.#clientOf(sink), ports.sink),
+          lettersVoid: (table) => this.#sweepSoon(table),
           opened: (handle) => {
             this.#session = handle;
           },
@@ -280,6 +330,48 @@ export class Pipeline {
   #end(error: UrutauError): void {
     this.#fatal = error;
     this.#again.abort();
+  }
+
+  /** Dead letters that do not count do no harm, so what fails here is done by the next replay. */
+  #sweepSoon(table: Table): void {
+    const { readBack, log } = this.#options;
+    if (readBack === null) return;
+    void this.#withLetters(readBack, table, sweepVoid).catch((error) =>
+      log.warn('dead letters that no longer count could not be removed; the next `table replay` does it', {
+        table: table.name,
+        error: asUrutauError(error).message,
+      }),
+    );
+  }
+
+  #withLetters<T>(readBack: ReadBack, table: Table, work: (options: ReplayOptions) => Promise<T>): Promise<T> {
+    const { name, run, store, deadLetters } = this.#options;
+    const turn = this.#replays.then(async () => {
+      const client = this.#clientOf(await this.#sink.ready(this.#stop));
+      const sink = await openSink(client, name, store, this.#stop);
+      return readBack((reader) =>
+        work({
+          table: table.settings,
+          sink,
+          source: this.#sourceName,
+          writer: name,
+          run,
+          seenRun: table.checkpoint?.run ?? null,
+          box: this.#boxOf(client, sink),
+          letters: () => deadLettersOf(reader, deadLetters, { pipeline: name, target: table.settings.target }),
+        }),
+      );
+    });
+    this.#replays = turn.catch(() => {});
+    return turn;
+  }
+
+  /** One for each sink process: all tables share its write stream. */
+  #boxOf(client: FlightClient, sink: SinkPort): DeadLetterBox {
+    const { name: writer, run, deadLetters: target } = this.#options;
+    const box = this.#boxes.get(client) ?? new DeadLetterBox({ sink, target, writer, run });
+    this.#boxes.set(client, box);
+    return box;
   }
 
   /** A table that begins the session anew again and again holds up all others: it pauses. */
@@ -374,7 +466,19 @@ function statusOf(table: Table): TableStatus {
     lastCommitAt: lastCommitAtMs === null ? null : new Date(lastCommitAtMs).toISOString(),
     lastCommitMillis,
     lastCommitTs,
+    quarantined: { keys: checkpoint?.quarantined?.length ?? 0, last: table.lastRefusal },
   };
+}
+
+function replaysAlready({ name }: Table): UrutauError {
+  const remedy = 'Wait until that has ended; `table status` shows when the table runs again.';
+  return new UrutauError('precondition-failed', `the dead letters of ${name} are being applied already`, { remedy });
+}
+
+function cannotReplay({ name }: Table): UrutauError {
+  return new UrutauError('config-invalid', `${name} has no dead letters: what this sink wrote cannot be read back`, {
+    remedy: 'Of the built-in sinks postgres can be read back.',
+  });
 }
 
 function snapshotOf(snapshot: NonNullable<Table['checkpoint']>['snapshot'] | undefined): TableStatus['snapshot'] {

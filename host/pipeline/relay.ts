@@ -1,22 +1,10 @@
 import { asUrutauError, UrutauError } from '@urutau/contract';
-import {
-  type Checkpoint,
-  decodeCheckpoint,
-  encodeCheckpoint,
-  type SnapshotProgress,
-} from '../checkpoint/checkpoint.ts';
+import type { Checkpoint } from '../checkpoint/checkpoint.ts';
 import { faultPoint } from '../fault-point.ts';
 import { TIMER_MS_MAX } from '../supervisor/clock.ts';
 import type { Batch } from './batch.ts';
+import type { Position, TableStream } from './checkpointed-stream.ts';
 import type { InFlightWindow } from './in-flight.ts';
-import type { TableSink } from './sink/port.ts';
-import { superseded } from './superseded.ts';
-
-/** What a commit stores when it is made now: it covers exactly what has been sent. */
-export interface Position {
-  offset: string | null;
-  snapshot: SnapshotProgress;
-}
 
 export interface RowCounts {
   snapshotRows: number;
@@ -37,15 +25,11 @@ export interface Committed extends RowCounts {
 
 export interface RelayOptions {
   table: string;
-  sink: TableSink;
+  stream: TableStream;
   window: InFlightWindow;
   flush: { rows: number; bytes: number; intervalMs: number };
   /** The most that the sink takes without a commit. */
   uncommittedBytesMax: number;
-  /** Everything of the checkpoint but position and numbers, with the stream's number. */
-  identity: Omit<Checkpoint, 'commit' | 'offset' | 'snapshot'>;
-  /** What is stored now. */
-  stored: string | null;
   position: Position;
   nowMs: () => number;
   committed: (done: Committed) => void;
@@ -68,8 +52,6 @@ const NOTHING: Pending = { rows: 0, bytes: 0, snapshotRows: 0, inserts: 0, updat
 export class Relay {
   readonly #options: RelayOptions;
   #position: Position;
-  #stored: string | null;
-  #commitNumber = -1;
   /** Sent since the last cut. */
   #pending: Pending = NOTHING;
   /** Sent and not answered by a commit. */
@@ -87,8 +69,7 @@ export class Relay {
   constructor(options: RelayOptions) {
     this.#options = options;
     this.#position = options.position;
-    this.#stored = options.stored;
-    options.sink.onFailure = (error) => this.#fail(error);
+    options.stream.onFailure = (error) => this.#fail(error);
   }
 
   get position(): Position {
@@ -116,7 +97,7 @@ export class Relay {
     this.#position = position;
     this.#pending = added(this.#pending, batch);
     this.#moved = true;
-    const written = this.#options.sink.write(batch);
+    const written = this.#options.stream.write(batch);
     if (envelope.event !== undefined || this.#full()) this.commitSoon();
     else this.#timer ??= setTimeout(() => this.commitSoon(), Math.min(this.#options.flush.intervalMs, TIMER_MS_MAX));
     await written;
@@ -156,7 +137,7 @@ export class Relay {
     this.#closed = true;
     this.#broken.abort(new UrutauError('stream-lost', `the write stream of ${this.#options.table} was closed`));
     if (this.#timer) clearTimeout(this.#timer);
-    this.#options.sink.close();
+    this.#options.stream.close();
     this.#options.window.release(this.#unansweredBytes);
     this.#unansweredBytes = 0;
   }
@@ -198,42 +179,15 @@ export class Relay {
     this.#timer = null;
     const { rows: _rows, ...counts } = this.#pending;
     this.#pending = NOTHING;
-    const checkpoint: Checkpoint = {
-      ...this.#options.identity,
-      ...this.#position,
-      commit: ++this.#commitNumber,
-    };
-    const text = encodeCheckpoint(checkpoint);
     const startedMs = this.#options.nowMs();
     faultPoint('host.commit.asked');
-    await this.#fenced(text);
+    const checkpoint = await this.#options.stream.commit(this.#position);
     faultPoint('host.commit.answered');
-    this.#stored = text;
     if (!this.#closed) {
       this.#unansweredBytes -= counts.bytes;
       this.#options.window.release(counts.bytes);
     }
     this.#options.committed({ ...counts, checkpoint, millis: this.#options.nowMs() - startedMs });
-  }
-
-  /** CMT-10: another checkpoint is stored. Ours, then the answer was lost; another host's, then it has taken over. */
-  async #fenced(text: string): Promise<void> {
-    const { sink, table, identity } = this.#options;
-    try {
-      await sink.commit(text, this.#stored);
-    } catch (error) {
-      if (!(error instanceof UrutauError) || error.code !== 'fenced') throw error;
-      const { stored = null } = error.context;
-      if (stored === text) return;
-      const other = stored === null ? null : decodeCheckpoint(stored, table);
-      if (other && other.run !== identity.run && other.stream >= identity.stream) {
-        throw superseded(table, other.writer, error);
-      }
-      throw new UrutauError('stream-lost', `the checkpoint of ${table} has moved since it was read`, {
-        table,
-        cause: error,
-      });
-    }
   }
 
   #throwIfFailed(): void {

@@ -2,6 +2,7 @@ import { type AssignAnswer, type AssignRequest, asUrutauError, UrutauError } fro
 import { acceptCheckpoint } from '../checkpoint/accept.ts';
 import { type Checkpoint, decodeCheckpoint, type SnapshotProgress } from '../checkpoint/checkpoint.ts';
 import { faultPoint } from '../fault-point.ts';
+import { QuarantinedKeys } from './quarantine/quarantined-keys.ts';
 import type { SessionOptions } from './session.ts';
 import type { SinkPort } from './sink/port.ts';
 import type { SourcePort } from './source/port.ts';
@@ -183,7 +184,15 @@ async function startOf(
 ): Promise<Start> {
   const { source, sink, snapshotMode } = options;
   const stream = (checkpoint?.stream ?? 0) + 1;
-  const common = { stored: text, stream, fresh: checkpoint === null, resync: table.resyncAsked };
+  const keys = QuarantinedKeys.of(checkpoint ?? {});
+  const common = {
+    stored: text,
+    stream,
+    fresh: checkpoint === null,
+    resync: table.resyncAsked,
+    keys: table.resyncAsked ? QuarantinedKeys.none() : keys,
+    voidsLetters: table.resyncAsked && keys.size > 0,
+  };
   const truncate = sink.capabilities.truncate ? { truncate: true } : {};
   if (checkpoint && !table.resyncAsked) {
     const { snapshot } = checkpoint;

@@ -2,6 +2,7 @@ import { asUrutauError, UrutauError } from '@urutau/contract';
 import type { Log } from '../observe/log.ts';
 import { InFlightWindow } from './in-flight.ts';
 import { moveIdleTables, watchProgress } from './progress.ts';
+import type { DeadLetterBox } from './quarantine/dead-letter-box.ts';
 import { planOf, resumePoints } from './resume-points.ts';
 import type { SinkPort } from './sink/port.ts';
 import { Confirmer } from './source/confirm.ts';
@@ -28,6 +29,9 @@ export interface SessionOptions {
   /** Says what will be done with a table before it is done. */
   announced: (table: Table, plan: string) => void;
   committed: (millis: number) => void;
+  deadLetters: DeadLetterBox;
+  /** Dead letters of the table no longer count, and may go. */
+  lettersVoid: (table: Table) => void;
   /** Given the session's handle as soon as tables run. */
   opened: (session: SessionHandle) => void;
 }
@@ -87,6 +91,8 @@ export async function runSession(options: SessionOptions, signal: AbortSignal): 
     nowMs: options.nowMs,
     wallMs: options.wallMs,
     committed: options.committed,
+    deadLetters: options.deadLetters,
+    lettersVoid: options.lettersVoid,
     confirm: (table, offset) => confirmer?.durable(table, offset),
   };
   let reassignFor: ReassignWanted | null = null;

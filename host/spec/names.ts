@@ -9,3 +9,6 @@ export function fullTarget(target: string, namespace: string | undefined): strin
 export function namespaceOf(sink: { type?: SinkType; namespace?: string } | undefined): string | undefined {
   return sink?.namespace ?? (sink?.type === 'postgres' ? 'public' : undefined);
 }
+
+/** Name of the table of dead letters, in the namespace of the sink. */
+export const DEAD_LETTERS = 'urutau_dead_letters';

@@ -76,7 +76,6 @@ const NOT_CARRIED_OUT: readonly NotCarriedOut[] = [
   { field: 'sink.defaults.writeMode', unless: ['upsert', 'append'], reason: 'identity columns are not written' },
   { field: 'sink.defaults.targetFileSize', reason: 'no sink writes data files' },
   { field: 'tables.*.writeMode', unless: ['upsert', 'append'], reason: 'identity columns are not written' },
-  { field: 'tables.*.onPoison', unless: ['pause', 'stop'], reason: 'there is no dead-letter table' },
   { field: 'tables.*.onInvalid', unless: ['error'], reason: 'values are never replaced' },
   { field: 'tables.*.schemaChange', unless: ['pause'], reason: 'targets are not altered' },
   { field: 'tables.*.filter', reason: 'rows are not filtered' },

@@ -40,6 +40,8 @@ export interface PipelineSink {
   /** As that of the source. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly namespace?: string;
+  /** The table of dead letters, by its full name (`onPoison: quarantine`). */
+  readonly deadLetters: string;
   /** A commit follows whichever comes first. */
   readonly flush: { readonly rows: number; readonly bytes: number; readonly intervalMs: number };
 }

@@ -1,7 +1,7 @@
 import { resolve as resolvePath } from 'node:path';
 import type { SupervisionSettings } from '../supervisor/supervisor.ts';
 import { parseDuration, parseSize } from './durations-and-sizes.ts';
-import { fullTarget, namespaceOf } from './names.ts';
+import { DEAD_LETTERS, fullTarget, namespaceOf } from './names.ts';
 import type {
   BuiltinDriver,
   DriverRef,
@@ -76,6 +76,7 @@ function sinkOf(sink: SinkBlock, { directory, sinkPlugin }: ResolveOptions): Pip
     driver: driverOf({ plugin: sinkPlugin, builtin: type && SINK_DRIVERS[type], external: driver, directory }),
     config: type === undefined ? (config ?? {}) : own,
     namespace: namespaceOf(sink),
+    deadLetters: fullTarget(DEAD_LETTERS, namespaceOf(sink)),
     flush: {
       rows: flush?.rows ?? 100_000,
       bytes: bytes(flush?.bytes ?? '32Mi'),

@@ -26,7 +26,15 @@ export function committingSink(
   let order: Promise<void> = Promise.resolve();
   let closed = false;
 
-  const sink: TableSink = { onFailure: () => {}, write, commit, close };
+  const sink: TableSink = {
+    onFailure: () => {},
+    get seq() {
+      return seq;
+    },
+    write,
+    commit,
+    close,
+  };
   return sink;
 
   function write({ envelope, header, body }: Parameters<TableSink['write']>[0]): Promise<void> {

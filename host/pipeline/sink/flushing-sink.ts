@@ -23,6 +23,9 @@ export function flushingSink(
 
   const sink: TableSink = {
     onFailure: () => {},
+    get seq() {
+      return seq;
+    },
     write: ({ envelope, header, body }) =>
       inOrder(async () => {
         const appMetadata = encodeEnvelope({ ...envelope, seq: ++seq });

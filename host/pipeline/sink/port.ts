@@ -22,6 +22,8 @@ export interface SinkPort {
 export interface TableSink {
   /** Called once when the stream breaks by itself. */
   onFailure: (error: UrutauError) => void;
+  /** Number of the last message of the write stream, as the sink knows it. */
+  readonly seq: number;
   /** Resolves when the transport has taken the batch. */
   write(batch: Batch): Promise<void>;
   /**

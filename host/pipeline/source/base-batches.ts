@@ -121,7 +121,7 @@ class BodyWriter {
 }
 
 /** Lengths of the buffers behind the validity of an all-NULL column, its children's excluded. */
-function valueBuffers({ name, type }: Field, rows: number): number[] {
+export function valueBuffers({ name, type }: Field, rows: number): number[] {
   const fixed = (bits: number) => [Math.ceil((rows * bits) / 8)];
   const { bitWidth, byteWidth, precision, unit } = type as unknown as Record<
     'bitWidth' | 'byteWidth' | 'precision' | 'unit',

@@ -1,4 +1,5 @@
-import type { Position } from '../relay.ts';
+import type { Position } from '../checkpointed-stream.ts';
+import type { QuarantinedKeys } from '../quarantine/quarantined-keys.ts';
 
 /** Where a session takes a table up. */
 export interface Start {
@@ -11,6 +12,10 @@ export interface Start {
   fresh: boolean;
   /** A person asked for it: the target is emptied and the table read anew. */
   resync: boolean;
+  /** Whose changes go to the dead letters. */
+  keys: QuarantinedKeys;
+  /** The resync makes dead letters void. */
+  voidsLetters: boolean;
   /** Ids of the shapes that were accepted; changes of another one stop the table (`schemaChange: pause`). */
   acceptedShapes: Set<string>;
 }

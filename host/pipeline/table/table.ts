@@ -1,5 +1,6 @@
 import type { UrutauError } from '@urutau/contract';
 import type { Checkpoint } from '../../checkpoint/checkpoint.ts';
+import type { SetAside } from '../quarantine/quarantining-stream.ts';
 import type { Committed } from '../relay.ts';
 import { next, type PauseReason, type TableEffect, type TableEvent, type TableState } from './state.ts';
 
@@ -25,6 +26,8 @@ export interface TableTotals {
   commits: number;
   bytes: number;
   truncatesIgnored: number;
+  /** Changes that went to the dead letters. They count among the others too. */
+  quarantined: number;
 }
 
 /** One table over the whole run: its state, what it has done, and what a person asked of it. */
@@ -38,6 +41,7 @@ export class Table {
     commits: 0,
     bytes: 0,
     truncatesIgnored: 0,
+    quarantined: 0,
   };
   /** As last committed or read in this run. */
   checkpoint: Checkpoint | null = null;
@@ -46,6 +50,8 @@ export class Table {
   lastCommitTs: string | null = null;
   lastCommitAtMs: number | null = null;
   lastCommitMillis: number | null = null;
+  /** The last row that the sink refused and that was set aside, in this run. */
+  lastRefusal: SetAside | null = null;
   /** `table resync`: the next session truncates the target and reads the table anew. */
   resyncAsked = false;
   /** `table resume` after a change of schema: the next shape is taken, if the target fits it. */
@@ -77,6 +83,12 @@ export class Table {
     this.#state = state;
     if (state !== before) this.#changed(this, before);
     return effects;
+  }
+
+  /** What a commit has set aside. */
+  quarantined(letters: readonly SetAside[]): void {
+    this.totals.quarantined += letters.length;
+    this.lastRefusal = letters.findLast(({ code }) => code !== 'follows') ?? this.lastRefusal;
   }
 
   committed(done: Committed, nowMs: number): void {

@@ -1,14 +1,19 @@
-import { type EnsureRequest, encodeSchema, rowSchema, type TableShape, UrutauError } from '@urutau/contract';
-import { encodeCheckpoint } from '../../checkpoint/checkpoint.ts';
+import { type TableShape, UrutauError } from '@urutau/contract';
+import { type Checkpoint, encodeCheckpoint } from '../../checkpoint/checkpoint.ts';
 import { faultPoint } from '../../fault-point.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Batch } from '../batch.ts';
+import { CheckpointedStream, type Position, type TableStream } from '../checkpointed-stream.ts';
 import type { InFlightWindow } from '../in-flight.ts';
-import { type Position, Relay } from '../relay.ts';
+import type { DeadLetterBox } from '../quarantine/dead-letter-box.ts';
+import { QuarantinedKeys } from '../quarantine/quarantined-keys.ts';
+import { QuarantiningStream } from '../quarantine/quarantining-stream.ts';
+import { Relay } from '../relay.ts';
 import type { SinkPort } from '../sink/port.ts';
 import { readChunks } from '../snapshot/gate.ts';
 import { readPicture } from '../snapshot/picture.ts';
 import type { ChangesFeed, Feed, SnapshotFeed, SourcePort } from '../source/port.ts';
+import { ensureRequest } from './ensure-request.ts';
 import { FeedCursor } from './feed-cursor.ts';
 import type { Start } from './start.ts';
 import type { Table } from './table.ts';
@@ -30,6 +35,9 @@ export interface SessionContext {
   nowMs: () => number;
   wallMs: () => number;
   committed: (millis: number) => void;
+  deadLetters: DeadLetterBox;
+  /** Dead letters of the table no longer count, and may go. */
+  lettersVoid: (table: Table) => void;
   /** An offset is durable in the destination. */
   confirm: (table: string, offset: string) => void;
 }
@@ -41,8 +49,16 @@ export class ReassignWanted extends Error {
 
 const UNCOMMITTED_BYTES_DEFAULT = 64 * 1024 * 1024;
 
-/** How one write stream of a table ended: for good, or to be followed by the next one. */
-type StreamEnd = 'drained' | { position: Position; stored: string };
+/** What a write stream begins with. */
+interface Beginning {
+  position: Position;
+  keys: QuarantinedKeys;
+  stored: string | null;
+  stream: number;
+}
+
+/** How one write stream of a table ended: for good, or to be followed by one that begins after its last commit. */
+type StreamEnd = 'drained' | Beginning;
 
 /**
  * Carries one table through one session: a write stream, the snapshot or the rest of it, then the changes, until it is
@@ -111,13 +127,12 @@ export class TableTask {
   }
 
   async run(): Promise<void> {
-    let { position, stored, stream } = this.#start;
+    let beginning: Beginning = this.#start;
     try {
       while (!this.#stopping) {
-        const ended = await this.#carry(position, stored, stream);
+        const ended = await this.#carry(beginning);
         if (ended === 'drained') return;
-        ({ position, stored } = ended);
-        stream++;
+        beginning = ended;
       }
     } catch (error) {
       // Only what was still being opened ends with this very reason.
@@ -127,15 +142,16 @@ export class TableTask {
     }
   }
 
-  async #carry(position: Position, stored: string | null, stream: number): Promise<StreamEnd> {
+  async #carry(beginning: Beginning): Promise<StreamEnd> {
     const { table } = this;
+    const { position } = beginning;
     if (isPicture(position)) {
       const feed = await this.#source.snapshot(table.name);
       const start = firstOffset(position, feed.endOffset, table);
-      return this.#withRelay(feed, stored, stream, start, (relay) => this.#readPicture(feed, relay));
+      return this.#withRelay(feed, { ...beginning, position: start }, (relay) => this.#readPicture(feed, relay));
     }
     const feed = await this.#source.changes(table.name, position.offset);
-    return this.#withRelay(feed, stored, stream, position, async (relay) => {
+    return this.#withRelay(feed, beginning, async (relay) => {
       await this.#stream(feed, relay);
       return 'drained';
     });
@@ -218,39 +234,27 @@ export class TableTask {
 
   async #withRelay(
     feed: Feed,
-    stored: string | null,
-    stream: number,
-    start: Position,
+    beginning: Beginning,
     body: (relay: Relay) => Promise<'drained' | 'next-stream'>,
   ): Promise<StreamEnd> {
     const { table } = this;
-    const { sink, window, writer, run, sourceIdentity, flush, nowMs } = this.#context;
-    let lastStored = stored;
+    const { sink, window, flush, nowMs } = this.#context;
+    let last: Checkpoint | null = null;
     try {
       const shape = wantedShape(feed.shape, table.settings, this.#source.assign !== null);
-      if (!isPicture(start)) this.#acceptShape(shape);
-      const position = await this.#ensure(shape, start, stored);
+      if (!isPicture(beginning.position)) this.#acceptShape(shape);
+      const position = await this.#ensure(shape, beginning);
       faultPoint('host.target.ensured');
       const relay = new Relay({
         table: table.settings.target,
-        sink: sink.open(table.settings.target, stream, shape),
+        stream: this.#openStream(shape, { ...beginning, position }),
         window,
         flush,
         uncommittedBytesMax: sink.capabilities.maxUncommitted?.bytes ?? UNCOMMITTED_BYTES_DEFAULT,
-        identity: {
-          v: 1,
-          writer,
-          run,
-          source: sourceIdentity,
-          stream,
-          schemaId: shape.schemaId ?? null,
-          shape: fingerprint(table),
-        },
-        stored,
         position,
         nowMs,
         committed: (done) => {
-          lastStored = encodeCheckpoint(done.checkpoint);
+          last = done.checkpoint;
           table.committed(done, this.#context.wallMs());
           this.#context.committed(done.millis);
           const { offset } = done.checkpoint;
@@ -264,16 +268,17 @@ export class TableTask {
         faultPoint('host.stream.raised');
         // One that was asked for since then is the next session's.
         if (this.#start.resync) table.resyncAsked = false;
+        if (this.#start.voidsLetters) this.#context.lettersVoid(table);
         const ended = await body(relay);
         await relay.commitNow();
-        return ended === 'drained' ? ended : { position: relay.position, stored: lastStored! };
+        return ended === 'drained' ? ended : after(last!);
       } catch (error) {
         // What was cut short because the relay failed reports the cut; the cause is the relay's.
         if (relay.failure) throw relay.failure;
         if (error instanceof UrutauError && error.code === 'schema-changed' && error.context.offset !== undefined) {
           // EVO-2: what came before the change of schema is committed; the next stream has the next shape.
           await relay.commitNow();
-          return { position: relay.position, stored: lastStored! };
+          return after(last!);
         }
         if (this.#stopping) {
           await relay.commitNow();
@@ -291,22 +296,54 @@ export class TableTask {
     }
   }
 
+  #openStream(shape: TableShape, { position, keys, stored, stream }: Beginning): TableStream {
+    const { table } = this;
+    const { source, target, onPoison } = table.settings;
+    const { sink, writer, run, sourceIdentity, deadLetters, wallMs, log } = this.#context;
+    const open = (number: number, stored: string | null) =>
+      new CheckpointedStream({
+        table: target,
+        sink: sink.open(target, number, shape),
+        identity: {
+          v: 1,
+          writer,
+          run,
+          source: sourceIdentity,
+          stream: number,
+          schemaId: shape.schemaId ?? null,
+          shape: fingerprint(table),
+        },
+        stored,
+      });
+    // Keys that are quarantined stay so, whatever the file says by now: their later changes may not pass the earlier.
+    if (onPoison !== 'quarantine' && keys.size === 0) return open(stream, stored);
+    return new QuarantiningStream({
+      pipeline: writer,
+      run,
+      table: source,
+      target,
+      shape,
+      open,
+      first: { number: stream, stored },
+      position,
+      keys,
+      takesRefusals: onPoison === 'quarantine',
+      store: (letters) => deadLetters.store(letters),
+      quarantined: (letters) => {
+        table.quarantined(letters);
+        for (const letter of letters) log.warn('change quarantined', { table: table.name, ...letter });
+      },
+      voided: () => this.#context.lettersVoid(table),
+      wallMs,
+    });
+  }
+
   /** Makes the target ready; refuses one that holds rows which no checkpoint explains. */
-  async #ensure(shape: TableShape, position: Position, stored: string | null): Promise<Position> {
+  async #ensure(shape: TableShape, { position, stored }: Beginning): Promise<Position> {
     const { sink, writer } = this.#context;
     const { settings } = this.table;
     if (sink.ensure === null) return withoutTruncate(position);
-    const request: EnsureRequest = {
-      table: settings.target,
-      writer,
-      schema: Buffer.from(encodeSchema(rowSchema(shape))).toString('base64'),
-      primaryKey: shape.primaryKey,
-      writeMode: settings.writeMode,
-      createIfNotExists: settings.createIfNotExists,
-      evolve: false,
-      check: false,
-      options: { source: this.#source.name, onDelete: settings.onDelete },
-    };
+    const request = ensureRequest(settings, shape, { writer, source: this.#source.name });
     const { empty } = await sink.ensure(request, this.#reading.signal);
     if (empty) return withoutTruncate(position);
     if (stored === null && !this.#start.resync) throw notEmpty(settings.target);
@@ -329,6 +366,16 @@ export class TableTask {
         'or `table resync`, which reads the table anew.',
     });
   }
+}
+
+function after(last: Checkpoint): Beginning {
+  const { offset, snapshot, stream } = last;
+  return {
+    position: { offset, snapshot },
+    keys: QuarantinedKeys.of(last),
+    stored: encodeCheckpoint(last),
+    stream: stream + 1,
+  };
 }
 
 function isPicture({ snapshot }: Position): boolean {

@@ -11,6 +11,7 @@ import { metadata } from './metadata.ts';
 import { mysql } from './mysql.ts';
 import { partition } from './partition.ts';
 import { postgres } from './postgres.ts';
+import { quarantine } from './quarantine.ts';
 import type { Rule } from './rule.ts';
 import { sink } from './sink.ts';
 import { supervision } from './supervision.ts';
@@ -32,6 +33,7 @@ export const RULES: readonly Rule[] = [
   partition,
   bootstrap,
   enrich,
+  quarantine,
   supervision,
   exactNumbers,
 ];

@@ -6,6 +6,7 @@ import { acceptCheckpoint } from '../../../../host/checkpoint/accept.ts';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../../../host/checkpoint/checkpoint.ts';
 import { memoryStore } from '../../../../host/checkpoint/memory-store.ts';
 import { sqliteStore } from '../../../../host/checkpoint/sqlite-store.ts';
+import { QuarantinedKeys } from '../../../../host/pipeline/quarantine/quarantined-keys.ts';
 
 const checkpoint: Checkpoint = {
   v: 1,
@@ -23,6 +24,42 @@ const expected = { writer: 'shop', source: 'postgres:1/shop', shape: checkpoint.
 
 test('a checkpoint is read back as it was written', () => {
   expect(decodeCheckpoint(encodeCheckpoint(checkpoint), 'orders')).toEqual(checkpoint);
+});
+
+test('a checkpoint with a thousand quarantined keys beside a long plan and offset fits, and a longer one is refused', () => {
+  const keys = QuarantinedKeys.none();
+  for (let i = 0; i < 1_000; i++) {
+    keys.add(
+      { hash: Buffer.alloc(8, i).toString('base64').slice(0, 10) + i, text: '' },
+      {
+        since: (40_000n << 32n) + BigInt(i),
+        run: '0123456789abcdef',
+        table: 'orders',
+        why: '',
+      },
+    );
+  }
+  const offset = 'A'.repeat(11_000);
+  const full = { ...checkpoint, offset, snapshot: { ranges: ['r'.repeat(16_000)] }, ...keys.stored() };
+
+  expect(QuarantinedKeys.of(decodeCheckpoint(encodeCheckpoint(full), 'orders')).stored()).toEqual(keys.stored());
+  expect(() => encodeCheckpoint({ ...full, offset: 'A'.repeat(40_000) })).toThrow(/over the limit of 65536/);
+});
+
+test('a dead letter counts from the ordinal at which its key was set aside, and never under another epoch', () => {
+  const keys = QuarantinedKeys.none();
+  const joining = { since: 5n, run: 'r2', table: 'orders', why: '' };
+  keys.add({ hash: 'a', text: '' }, joining);
+  keys.add({ hash: 'a', text: '' }, { ...joining, since: 9n, run: 'r3' });
+
+  const counts = [
+    { ordinal: 4n, epoch: 'r2' },
+    { ordinal: 5n, epoch: 'r2' },
+    { ordinal: 6n, epoch: 'r1' },
+  ].map((letter) => keys.counts('a', letter));
+
+  expect(counts).toEqual([false, true, false]);
+  expect(keys.counts('b', { ordinal: 6n, epoch: 'r2' })).toBe(false);
 });
 
 test.each(['{"v":2}', 'not json', '{}'])('a text that is no checkpoint of this version is refused: %s', (text) => {

@@ -4,7 +4,16 @@ import { tableStatus } from './table-status.ts';
 
 test('the summary counts rows and bytes over all tables, and holds nothing but what it promises', () => {
   const usage = (cpuSeconds: number) => ({ cpuSeconds, peakMemoryBytes: 1024 });
-  const orders = { snapshotRows: 5, inserts: 1, updates: 2, deletes: 3, commits: 4, bytes: 100, truncatesIgnored: 9 };
+  const orders = {
+    snapshotRows: 5,
+    inserts: 1,
+    updates: 2,
+    deletes: 3,
+    commits: 4,
+    bytes: 100,
+    truncatesIgnored: 9,
+    quarantined: 0,
+  };
   const items = { ...orders, snapshotRows: 10 };
 
   const summary = runSummary(

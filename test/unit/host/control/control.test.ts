@@ -68,6 +68,13 @@ test('the breaker of a driver is closed, and the status of the driver is the ans
   expect(pipeline.asked).toEqual([['reset', 'sink']]);
 });
 
+test('the dead letters of a table are replayed, and what was done is the answer', async () => {
+  const pipeline = await host();
+
+  expect(await control(stateDir).replay('public.orders')).toEqual({ keys: 1, changes: 2, refused: [] });
+  expect(pipeline.asked).toEqual([['replay', 'public.orders']]);
+});
+
 test('an error of the host arrives with code, message and remedy', async () => {
   await host();
 

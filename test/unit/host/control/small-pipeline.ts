@@ -12,6 +12,10 @@ export class SmallPipeline implements ControlledPipeline {
   resume = (table: string) => this.#perform('resume', table);
   commit = (table: string) => this.#perform('commit', table);
   resync = (table: string, options?: object) => this.#perform('resync', table, options);
+  replay = async (table: string) => {
+    await this.#perform('replay', table);
+    return { keys: 1, changes: 2, refused: [] };
+  };
 
   resetDriver = (role: string) => void this.asked.push(['reset', role]);
 

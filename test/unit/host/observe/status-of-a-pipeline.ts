@@ -33,10 +33,20 @@ export const streamingTable: TableStatus = {
   snapshot: 'done',
   estimatedRows: 100,
   offset: 'AAAA',
-  totals: { snapshotRows: 100, inserts: 3, updates: 2, deletes: 1, commits: 4, bytes: 5_000, truncatesIgnored: 1 },
+  totals: {
+    snapshotRows: 100,
+    inserts: 3,
+    updates: 2,
+    deletes: 1,
+    commits: 4,
+    bytes: 5_000,
+    truncatesIgnored: 1,
+    quarantined: 0,
+  },
   lastCommitAt: '2026-01-01T00:00:09.000Z',
   lastCommitMillis: 12,
   lastCommitTs: '2026-01-01T00:00:08.500000Z',
+  quarantined: { keys: 0, last: null },
 };
 
 export const freshTable: TableStatus = {
@@ -47,10 +57,20 @@ export const freshTable: TableStatus = {
   snapshot: 'not begun',
   estimatedRows: null,
   offset: null,
-  totals: { snapshotRows: 0, inserts: 0, updates: 0, deletes: 0, commits: 0, bytes: 0, truncatesIgnored: 0 },
+  totals: {
+    snapshotRows: 0,
+    inserts: 0,
+    updates: 0,
+    deletes: 0,
+    commits: 0,
+    bytes: 0,
+    truncatesIgnored: 0,
+    quarantined: 0,
+  },
   lastCommitAt: null,
   lastCommitMillis: null,
   lastCommitTs: null,
+  quarantined: { keys: 0, last: null },
 };
 
 export const runningPipeline: PipelineStatus = {

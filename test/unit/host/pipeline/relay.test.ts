@@ -2,6 +2,7 @@ import { UrutauError } from '@urutau/contract';
 import { expect, test } from 'vitest';
 import { encodeCheckpoint } from '../../../../host/checkpoint/checkpoint.ts';
 import { type Batch, batchOf } from '../../../../host/pipeline/batch.ts';
+import { CheckpointedStream } from '../../../../host/pipeline/checkpointed-stream.ts';
 import { InFlightWindow } from '../../../../host/pipeline/in-flight.ts';
 import { type Committed, Relay, type RelayOptions } from '../../../../host/pipeline/relay.ts';
 import type { TableSink } from '../../../../host/pipeline/sink/port.ts';
@@ -18,6 +19,7 @@ const identity = {
 
 /** A sink that keeps what it is given, and answers commits when told to. */
 class KeptSink implements TableSink {
+  seq = 0;
   onFailure: (error: UrutauError) => void = () => {};
   readonly calls: string[] = [];
   readonly commits: { checkpoint: string; previous: string | null; answer: (error?: Error) => void }[] = [];
@@ -49,12 +51,10 @@ function relayOf(sink: KeptSink, options: Partial<RelayOptions> = {}) {
   const window = new InFlightWindow({ bytesMax: 1000, commitAll: () => relay.commitSoon() });
   const relay: Relay = new Relay({
     table: 'public.orders',
-    sink,
+    stream: new CheckpointedStream({ table: 'public.orders', sink, identity, stored: 'before' }),
     window,
     flush: { rows: 10, bytes: 500, intervalMs: 60_000 },
     uncommittedBytesMax: 400,
-    identity,
-    stored: 'before',
     position: { offset: 'AA==', snapshot: 'done' },
     nowMs: () => 0,
     committed: (done) => committed.push(done),

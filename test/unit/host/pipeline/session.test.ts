@@ -1,6 +1,7 @@
 import { UrutauError } from '@urutau/contract';
 import { expect, test } from 'vitest';
 import { decodeCheckpoint, encodeCheckpoint } from '../../../../host/checkpoint/checkpoint.ts';
+import { DeadLetterBox } from '../../../../host/pipeline/quarantine/dead-letter-box.ts';
 import { runSession, type SessionHandle } from '../../../../host/pipeline/session.ts';
 import { reasonOf, Table, type TableSettings } from '../../../../host/pipeline/table/table.ts';
 import { RecordingLog } from '../supervisor/recording-log.ts';
@@ -49,6 +50,8 @@ function session(names: string[], { untilCaughtUp = false, table: more = {} as P
         faulted: (table, error) => void table.apply({ kind: 'fault', reason: reasonOf(error) }),
         announced: () => {},
         committed: () => {},
+        deadLetters: new DeadLetterBox({ sink: sink.port, target: 'urutau_dead_letters', writer: 'shop', run: 'r1' }),
+        lettersVoid: () => {},
         opened: (handle) => handles.push(handle),
       },
       stop.signal,

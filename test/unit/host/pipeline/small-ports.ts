@@ -113,6 +113,7 @@ export class SmallSink {
     let number = 0;
     return {
       onFailure: () => {},
+      seq: 0,
       write: async ({ envelope }) => {
         written += envelope.rows;
       },

@@ -100,6 +100,7 @@ test('what a file does not say is filled in', () => {
       driver: { kind: 'builtin', name: 'postgres' },
       config: { uri: 'postgres://h/e' },
       namespace: 'public',
+      deadLetters: 'public.urutau_dead_letters',
       flush: { rows: 100_000, bytes: 32 * 2 ** 20, intervalMs: 5_000 },
     },
     tables: [

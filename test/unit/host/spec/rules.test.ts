@@ -22,6 +22,28 @@ const VALID = {
 };
 
 const BREACHES: [sentence: string, given: Given, ...lines: string[]][] = [
+  // Quarantine
+  [
+    'quarantine needs a destination that can be read back',
+    { tables: 'tables: [{source: public.a, target: a, onPoison: quarantine}]' },
+    'p.yaml:4:50: tables[0].onPoison: quarantine needs a destination that can be read back, which stdout is not; write pause or stop',
+  ],
+  [
+    'quarantine needs a key that tells which changes follow a refused row',
+    {
+      sink: 'sink: {type: postgres, uri: "postgres://h/e"}',
+      tables: 'tables: [{source: public.a, target: a, writeMode: append, onPoison: quarantine}]',
+    },
+    'p.yaml:4:69: tables[0].onPoison: quarantine needs writeMode: upsert: a row that is set aside is followed by its key, and a history would lose its order; write pause or stop, or use upsert',
+  ],
+  [
+    'the table of the dead letters is no target',
+    {
+      sink: 'sink: {type: postgres, uri: "postgres://h/e"}',
+      tables: 'tables: [{source: public.a, target: urutau_dead_letters, onPoison: quarantine}]',
+    },
+    'p.yaml:4:37: tables[0].target: is the table of the dead letters; name another target',
+  ],
   // Rule 1: drivers and fields
   [
     'a pipeline has a name',

@@ -1,0 +1,160 @@
+import { asUrutauError, encodeSchema, rowSchema, UrutauError } from '@urutau/contract';
+import { decodeCheckpoint } from '../../checkpoint/checkpoint.ts';
+import type { Batch } from '../batch.ts';
+import { CheckpointedStream } from '../checkpointed-stream.ts';
+import type { SinkPort } from '../sink/port.ts';
+import { superseded } from '../superseded.ts';
+import { DEAD_LETTER_SHAPE, type DeadLetter, type LetterId, lettersBatch, lettersGoneBatch } from './dead-letter.ts';
+
+export interface DeadLetterBoxOptions {
+  sink: SinkPort;
+  /** Its full name in the destination. */
+  target: string;
+  /** The pipeline. */
+  writer: string;
+  run: string;
+}
+
+/** So many go into one batch, and so many bytes; one that is larger goes alone. */
+const LETTERS_MAX = 10_000;
+const BATCH_BYTES = 4 * 1024 * 1024;
+/** After so many bytes a commit follows, long before the sink would have to be asked for more room. */
+const COMMIT_BYTES = 32 * 1024 * 1024;
+const AT_REST = { offset: null, snapshot: 'done' } as const;
+
+/**
+ * The table of dead letters in the destination, written through the very contract of any other table: with a write
+ * stream and checkpoints of its own, so that of two hosts one is fenced off. One call at a time; a call that failed
+ * leaves nothing open, and the next one begins from what is stored.
+ */
+export class DeadLetterBox {
+  readonly #options: DeadLetterBoxOptions;
+  #stream: CheckpointedStream | null = null;
+  #wasOpen = false;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(options: DeadLetterBoxOptions) {
+    this.#options = options;
+  }
+
+  get target(): string {
+    return this.#options.target;
+  }
+
+  /** They are durable when it resolves; those that are there already are replaced. */
+  store(letters: readonly DeadLetter[]): Promise<void> {
+    return this.#write(pieces(letters).map(lettersBatch));
+  }
+
+  remove(ids: readonly LetterId[]): Promise<void> {
+    const batches: Batch[] = [];
+    for (let at = 0; at < ids.length; at += LETTERS_MAX) {
+      batches.push(lettersGoneBatch(ids.slice(at, at + LETTERS_MAX)));
+    }
+    return this.#write(batches);
+  }
+
+  /** Makes the table when it is not there. */
+  prepare(): Promise<void> {
+    return this.#write([]);
+  }
+
+  close(): void {
+    this.#stream?.close();
+    this.#stream = null;
+  }
+
+  #write(batches: readonly Batch[]): Promise<void> {
+    const turn = this.#turn.then(async () => {
+      try {
+        await this.#writeNow(batches);
+      } catch (error) {
+        this.close();
+        throw this.#explained(error);
+      }
+    });
+    this.#turn = turn.catch(() => {});
+    return turn;
+  }
+
+  async #writeNow(batches: readonly Batch[]): Promise<void> {
+    const stream = this.#stream ?? (await this.#open());
+    this.#stream = stream;
+    let bytes = 0;
+    for (const batch of batches) {
+      await stream.write(batch);
+      bytes += batch.bytes;
+      if (bytes < COMMIT_BYTES) continue;
+      await stream.commit(AT_REST);
+      bytes = 0;
+    }
+    if (bytes > 0) await stream.commit(AT_REST);
+  }
+
+  async #open(): Promise<CheckpointedStream> {
+    const { sink, target, writer, run } = this.#options;
+    await sink.ensure?.({
+      table: target,
+      writer,
+      schema: Buffer.from(encodeSchema(rowSchema(DEAD_LETTER_SHAPE))).toString('base64'),
+      primaryKey: DEAD_LETTER_SHAPE.primaryKey,
+      writeMode: 'upsert',
+      createIfNotExists: true,
+      evolve: false,
+      check: false,
+      options: {},
+    });
+    const stored = (await sink.checkpoints([target])).get(target) ?? null;
+    if (stored instanceof UrutauError) throw stored;
+    const checkpoint = stored === null ? null : decodeCheckpoint(stored, target);
+    // Another host has taken over meanwhile, and what it has is not taken back.
+    if (this.#wasOpen && checkpoint && checkpoint.run !== run) throw superseded(target, checkpoint.writer);
+    const number = (checkpoint?.stream ?? 0) + 1;
+    const stream = new CheckpointedStream({
+      table: target,
+      sink: sink.open(target, number, DEAD_LETTER_SHAPE),
+      identity: { v: 1, writer, run, source: '', stream: number, schemaId: null, shape: 'dead letters' },
+      stored,
+    });
+    // A stream that breaks is told to the next call; nobody waits for it meanwhile.
+    stream.onFailure = () => {
+      if (this.#stream === stream) this.close();
+    };
+    try {
+      await stream.commit(AT_REST);
+      this.#wasOpen = true;
+      return stream;
+    } catch (error) {
+      stream.close();
+      throw error;
+    }
+  }
+
+  /** A refusal here says nothing of the row of the table, which is not to be quarantined for it. */
+  #explained(error: unknown): UrutauError {
+    const { code, message, remedy } = asUrutauError(error, 'sink-unavailable');
+    const { target } = this.#options;
+    const isRefusal = code === 'row-refused' || code === 'row-too-large';
+    return new UrutauError(isRefusal ? 'precondition-failed' : code, `the dead letters in ${target}: ${message}`, {
+      cause: error,
+      remedy: isRefusal ? `Make ${target} take the row, or let the table pause (onPoison: pause).` : remedy,
+    });
+  }
+}
+
+function pieces(letters: readonly DeadLetter[]): DeadLetter[][] {
+  const all: DeadLetter[][] = [];
+  let bytes = 0;
+  for (const letter of letters) {
+    const own = letter.change.length + letter.image.length + 512;
+    const last = all.at(-1);
+    if (last === undefined || bytes + own > BATCH_BYTES || last.length >= LETTERS_MAX) {
+      all.push([letter]);
+      bytes = own;
+    } else {
+      last.push(letter);
+      bytes += own;
+    }
+  }
+  return all;
+}
