@@ -39,7 +39,11 @@ export interface LookedFor {
 export async function lookFor(pipeline: Pipeline, role: DriverRole, places: DriverPlaces): Promise<LookedFor> {
   try {
     const driver = await findDriver(pipeline[role].driver, role, places);
-    return { driver, missing: [], problems: located(configFindings(pipeline, role, driver), pipeline) };
+    const findings = [
+      ...configFindings(pipeline, role, driver),
+      ...(role === 'sink' ? readerFindings(pipeline, driver) : []),
+    ];
+    return { driver, missing: [], problems: located(findings, pipeline) };
   } catch (error) {
     if (!(error instanceof UrutauError)) throw error;
     const path = [role, driverField(pipeline, role)];
@@ -56,6 +60,15 @@ function configFindings(pipeline: Pipeline, role: DriverRole, driver: DriverPack
     what: problem,
     remedy,
   }));
+}
+
+/** Dead letters are read back to be replayed (PKG-6). */
+function readerFindings({ tables }: Pipeline, { manifest: { name, reader } }: DriverPackage): Finding[] {
+  if (reader !== undefined) return [];
+  const what = `quarantine needs a destination that can be read back, and the driver ${name} names no reader`;
+  return tables.flatMap(({ onPoison }, index): Finding[] =>
+    onPoison === 'quarantine' ? [{ path: ['tables', index, 'onPoison'], what, remedy: 'write pause or stop' }] : [],
+  );
 }
 
 /** The config of a built-in driver is the block of the file itself. */
