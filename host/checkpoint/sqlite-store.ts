@@ -1,7 +1,7 @@
-import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { UrutauError } from '@urutau/contract';
 import Database from 'libsql';
+import { makeFolder } from '../make-folder.ts';
 import type { CheckpointStore } from './store.ts';
 
 /** One sqlite file; a write is on the disk when it returns. What the file refuses is `sink-unavailable`, so it is tried again. */
@@ -28,7 +28,7 @@ function orUnavailable<T>(path: string, work: () => T): T {
 }
 
 function openStore(path: string): CheckpointStore {
-  mkdirSync(dirname(path), { recursive: true });
+  makeFolder(dirname(path));
   const database = new Database(path);
   database.exec('PRAGMA journal_mode = WAL');
   database.exec('PRAGMA synchronous = FULL');

@@ -1,10 +1,11 @@
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { UrutauError } from '@urutau/contract';
+import { makeFolder } from '../make-folder.ts';
 
 /** Makes the folder, for this user alone, where it is missing. */
 export function makeStateFolder(stateDir: string): void {
   try {
-    mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+    makeFolder(stateDir, 0o700);
     accessSync(stateDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     throw new UrutauError(

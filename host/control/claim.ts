@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { lstatSync, unlinkSync } from 'node:fs';
-import { chmod, lstat, mkdir, mkdtemp, readlink, rmdir, symlink, unlink } from 'node:fs/promises';
+import { chmod, lstat, mkdtemp, readlink, rmdir, symlink, unlink } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { UrutauError } from '@urutau/contract';
+import { makeFolder } from '../make-folder.ts';
 import { call, NoHostRunning } from './call.ts';
 import { type HostStatus, STATUS_PATH } from './messages.ts';
 import { controlPath, fitsASocket, socketBehind } from './socket-path.ts';
@@ -19,7 +20,7 @@ type Release = () => Promise<void>;
 export async function claim(server: Server, stateDir: string): Promise<Release> {
   const path = controlPath(stateDir);
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path), 0o700);
     return fitsASocket(path) ? await claimDirectly(server, path) : await claimByLink(server, path);
   } catch (error) {
     if (error instanceof UrutauError) throw error;
