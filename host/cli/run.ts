@@ -90,6 +90,7 @@ async function run(options: RunOptions, shell: Shell): Promise<ExitCode> {
     windowBytes: spec.windowBytes,
     deadLetters: spec.sink.deadLetters,
     readBack: reader,
+    stopMs: spec.supervision.stopMs,
     untilCaughtUp: options.untilCaughtUp === true,
     supervisor: (role, connect) =>
       supervise(

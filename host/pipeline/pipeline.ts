@@ -20,6 +20,7 @@ import { runSession, type SessionEnd, type SessionHandle } from './session.ts';
 import type { SinkPort } from './sink/port.ts';
 import { openSink } from './sink/sink.ts';
 import { openSource } from './source/source.ts';
+import { doneWithin, StopBudget } from './stop-budget.ts';
 import type { PauseReason, TableEvent } from './table/state.ts';
 import { reasonOf, Table, type TableSettings } from './table/table.ts';
 
@@ -35,6 +36,8 @@ export interface PipelineOptions {
   deadLetters: string;
   /** Starts a driver that reads the destination back; null where the sink has none. */
   readBack: ReadBack | null;
+  /** What the last commits and the shutdown of the drivers have together, and then SIGTERM once more. */
+  stopMs: number;
   /** End by itself once everything is in the destination. */
   untilCaughtUp: boolean;
   /** Makes a supervisor that connects through `connect`; the pipeline starts and stops it. */
@@ -97,6 +100,8 @@ const RESTARTS_MAX = 5;
 const RESTARTS_WITHIN_MS = 300_000;
 /** Code of the pause in which dead letters are applied. */
 const REPLAYING = 'replaying';
+/** After SIGKILL, for the system to let go and the session to notice. */
+const LET_GO_MS = 1_000;
 
 /** One pipeline: two supervised drivers, and one session after the other while both live. */
 export class Pipeline {
@@ -125,22 +130,31 @@ export class Pipeline {
     this.#sink = options.supervisor('sink', (...where) => this.#connect('sink', ...where));
   }
 
-  /** Runs until `stop` aborts, everything is caught up (where asked), or it cannot go on. Both drivers are gone then. */
+  /**
+   * Runs until `stop` aborts, everything is caught up (where asked), or it cannot go on. Both drivers are gone then. Once
+   * `stop` aborts it takes at most twice `stopMs` and a second, whatever the drivers do.
+   */
   async run(stop: AbortSignal): Promise<PipelineOutcome> {
     this.#stop = stop;
+    const { stopMs, log } = this.#options;
+    const budget = new StopBudget(stop, stopMs, systemClock);
     this.#source.start();
     this.#sink.start();
-    try {
-      return await this.#sessionsUntil(stop);
-    } catch (error) {
-      if (stop.aborted) return { kind: 'stopped' };
-      return { kind: 'failed', error: asUrutauError(error) };
-    } finally {
-      faultPoint('host.drained');
-      await Promise.all([this.#source.stop(), this.#sink.stop()]);
-      await this.#replays;
-      faultPoint('host.drivers.ended');
+    const ended = this.#sessionsUntil(stop).catch(
+      (error): PipelineOutcome =>
+        stop.aborted ? { kind: 'stopped' } : { kind: 'failed', error: asUrutauError(error) },
+    );
+    const outcome = await Promise.race([ended, budget.spent]);
+    if (!outcome) log.warn('the last commits took too long and are given up: the next run reads their rows again');
+    faultPoint('host.drained');
+    const askMs = budget.leftMs;
+    // A session ends with its drivers: every call that it waits for breaks.
+    const over = Promise.all([ended, this.#source.stop(askMs), this.#sink.stop(askMs)]).then(() => this.#replays);
+    if (!(await doneWithin(over, askMs + stopMs + LET_GO_MS, systemClock))) {
+      log.error('a driver does not end even by SIGKILL and is left to the system');
     }
+    faultPoint('host.drivers.ended');
+    return outcome ?? { kind: 'stopped' };
   }
 
   /** Ready: both drivers live and a session carries the tables. */

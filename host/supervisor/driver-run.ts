@@ -50,7 +50,7 @@ export class DriverRun {
   readonly #options: DriverRunOptions;
   readonly #events: DriverRunEvents;
   readonly #ending = new AbortController();
-  #how: 'terminate' | 'kill' = 'kill';
+  #how: { kind: 'terminate'; askMs: number } | { kind: 'kill' } = { kind: 'kill' };
   #usage: Usage = NO_USAGE;
   #pid: number | null = null;
   #mask = NO_MASK;
@@ -79,15 +79,15 @@ export class DriverRun {
     this.#events.gone();
   }
 
-  /** Asks the driver to end, then insists. */
-  terminate(): void {
-    this.#how = 'terminate';
+  /** Asks the driver to end, then insists after `askMs`. */
+  terminate(askMs: number): void {
+    this.#how = { kind: 'terminate', askMs };
     this.#ending.abort();
   }
 
   /** Ends the whole group at once. */
   kill(): void {
-    this.#how = 'kill';
+    this.#how = { kind: 'kill' };
     this.#ending.abort();
   }
 
@@ -198,10 +198,10 @@ export class DriverRun {
       if (step === 'stuck') log.error('driver does not end even by SIGKILL; waiting for the system to let it go');
       else if (step === 'SIGTERM' && connection === null)
         log.debug('driver is sent SIGTERM, for there is no connection to ask on');
-      else log.warn(`driver did not end when asked and is sent ${step}`);
+      else log.warn(`driver has not ended and is sent ${step}`);
     };
     void this.usage; // A last look while it is there.
-    if (this.#how === 'kill') return killGroup({ group, clock, stopMs, onStep });
+    if (this.#how.kind === 'kill') return killGroup({ group, clock, stopMs, onStep });
     const shutdown =
       connection === null
         ? null
@@ -209,7 +209,7 @@ export class DriverRun {
             await connection.shutdown(signal);
             void this.usage;
           };
-    await terminate({ group, leaderExited: exited, shutdown, stopMs, clock, onStep });
+    await terminate({ group, leaderExited: exited, shutdown, askMs: this.#how.askMs, stopMs, clock, onStep });
   }
 
   async #keepSampling(signal: AbortSignal): Promise<void> {

@@ -115,6 +115,8 @@ export class Supervisor {
   #failures: readonly CountedFailure[] = [];
   #failuresByReason = NO_FAILURES;
   #askedFor: { kind: 'restart' | 'stop'; reason: string } | null = null;
+  /** How long the shutdown action has when the driver is ended. */
+  #askMs: number;
   #usage: Usage = NO_USAGE;
   #cancelTimer: (() => void) | null = null;
   readonly #waiting = new Set<Waiter>();
@@ -126,7 +128,8 @@ export class Supervisor {
     this.#sinceMs = this.#clock.wallMs();
     const { manifest } = options.driver;
     this.#log = options.log.child({ role: options.role, driver: manifest.name });
-    const { backoff, breaker } = options.settings;
+    const { backoff, breaker, stopMs } = options.settings;
+    this.#askMs = stopMs;
     const restartable = options.restartable ?? !(options.role === 'sink' && !manifest.capabilities.idempotentWrite);
     this.#policy = {
       restartable,
@@ -138,7 +141,10 @@ export class Supervisor {
 
   /** Starts the driver; does nothing unless it is stopped. */
   start(): void {
-    if (this.#state.kind === 'stopped') this.#starts = 0;
+    if (this.#state.kind === 'stopped') {
+      this.#starts = 0;
+      this.#askMs = this.#options.settings.stopMs;
+    }
     this.#dispatch({ kind: 'start', nowMs: this.#clock.nowMs() });
   }
 
@@ -193,8 +199,12 @@ export class Supervisor {
     this.#dispatch({ kind: 'reset', nowMs: this.#clock.nowMs() });
   }
 
-  /** Shutdown action, SIGTERM, SIGKILL. Resolves when nothing of the driver is left; may be called again. */
-  stop(): Promise<void> {
+  /**
+   * Shutdown action, SIGTERM, SIGKILL. Resolves when nothing of the driver is left; may be called again. `askMs` is what the
+   * shutdown action has, where that is not the whole `stopMs`.
+   */
+  stop(askMs = this.#options.settings.stopMs): Promise<void> {
+    this.#askMs = askMs;
     this.#askedFor = { kind: 'stop', reason: 'the host stops it' };
     const stopped = new Promise<void>((resolve) => this.#stopping.add(resolve));
     this.#dispatch({ kind: 'stop', nowMs: this.#clock.nowMs() });
@@ -256,7 +266,7 @@ export class Supervisor {
         this.#withdraw();
         break;
       case 'terminate':
-        this.#run?.terminate();
+        this.#run?.terminate(this.#askMs);
         break;
       case 'kill':
         this.#run?.kill();

@@ -6,7 +6,9 @@ export interface TerminateOptions {
   readonly leaderExited: Promise<unknown>;
   /** Asks the driver to end; null when there is no connection to ask on. Rejects when it could not be asked. */
   readonly shutdown: ((signal: AbortSignal) => Promise<void>) | null;
-  /** How long the shutdown action has, and then SIGTERM. */
+  /** How long the shutdown action has; with nothing left of it the driver is signalled at once. */
+  readonly askMs: number;
+  /** How long SIGTERM has. */
   readonly stopMs: number;
   readonly clock: Clock;
   /** Called before each harder step, and when even SIGKILL does not end the group within `stopMs`. */
@@ -15,9 +17,9 @@ export interface TerminateOptions {
 
 /** Asks, waits, insists. Resolves when the whole group is gone, never before, with the last step that it took. */
 export async function terminate(options: TerminateOptions): Promise<'shutdown' | 'SIGTERM' | 'SIGKILL'> {
-  const { group, shutdown, onStep } = options;
+  const { group, shutdown, askMs, onStep } = options;
   // The leader's exit ends this step too: what it left behind cannot be asked, only signalled.
-  if (shutdown !== null && (await asked(shutdown, options))) return 'shutdown';
+  if (shutdown !== null && askMs > 0 && (await asked(shutdown, options))) return 'shutdown';
   onStep?.('SIGTERM');
   group.signal('SIGTERM');
   if (await goneWithin(options)) return 'SIGTERM';
@@ -39,7 +41,7 @@ export async function killGroup(
 
 async function asked(shutdown: (signal: AbortSignal) => Promise<void>, options: TerminateOptions): Promise<boolean> {
   const over = new AbortController();
-  const timeUp = pause(options.clock, options.stopMs, over.signal).then(() => false);
+  const timeUp = pause(options.clock, options.askMs, over.signal).then(() => false);
   const refused = shutdown(over.signal).then(
     () => new Promise<never>(() => {}), // Accepted: now its end is waited for.
     () => false,

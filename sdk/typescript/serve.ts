@@ -32,8 +32,10 @@ async function run<Config>(definition: DriverDefinition<Config>): Promise<void> 
   armFaultPoints(process.env);
   delete process.env[ENV.token]; // LIFE-5: children of a driver never see the token.
   if (environment.lifeline) watchLifeline(); // Before the start, which may wait long for a backend.
+  // RDY-4: nothing comes before the readiness line on stdout, so what `start` logs goes to stderr.
+  let output: NodeJS.WriteStream = process.stderr;
   const log = createLog(
-    (line) => process.stdout.write(line),
+    (line) => output.write(line),
     () => new Date(),
   );
   const driver = await definition.start({
@@ -59,6 +61,7 @@ async function run<Config>(definition: DriverDefinition<Config>): Promise<void> 
   const port = await server.listen(environment.address);
   faultPoint(`${definition.role}.listening`);
   announce(environment, port);
+  output = process.stdout;
 }
 
 function serverFor<Config>(

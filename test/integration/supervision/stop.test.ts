@@ -1,0 +1,137 @@
+import { createServer, type Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { expect, inject, onTestFinished, test } from 'vitest';
+import { freshDatabase } from '../../services/databases.ts';
+import { HostProcess, waitFor } from '../pipeline/host-process.ts';
+import { bundle } from '../sdk/bundle.ts';
+import { driverFolder, processesOf } from './driver-folder.ts';
+
+const STOP_MS = 1_000;
+/** The shutdown action's time, SIGTERM's, and two seconds more. */
+const STOPPED_MS_MAX = 2 * STOP_MS + 2_000;
+const SUPERVISION = { stop: `${STOP_MS}ms`, backoff: { first: '60s', max: '60s' } };
+
+const SOURCE = await bundle('../supervision/stuck-source.ts');
+const SINK = await bundle('../supervision/stuck-sink.ts');
+const CRASHES = fileURLToPath(new URL('../../fixtures/drivers/crashes-before-ready.mjs', import.meta.url));
+
+interface Stuck {
+  source?: Record<string, unknown>;
+  sink?: Record<string, unknown>;
+  sinkProgram?: string;
+  supervision?: Record<string, unknown>;
+}
+
+function stuckHost({ source = {}, sink = {}, sinkProgram = SINK, supervision = SUPERVISION }: Stuck) {
+  const folders = {
+    source: driverFolder('source', ['node', SOURCE]),
+    sink: driverFolder('sink', ['node', sinkProgram]),
+  };
+  const host = new HostProcess({
+    pipeline: {
+      pipeline: 'stop',
+      source: { driver: folders.source, config: source, snapshotMode: 'none' },
+      sink: { driver: folders.sink, config: sink, flush: { interval: '50ms' } },
+      supervision,
+      tables: [{ source: 'blobs', target: 'blobs' }],
+    },
+  });
+  return { host: host.start(), folders: Object.values(folders) };
+}
+
+const said = (host: HostProcess, text: string) =>
+  waitFor(
+    text,
+    30_000,
+    async () => (host.output.includes(text) ? true : null),
+    () => host.output.slice(-4000),
+  );
+
+async function expectStopInTime(host: HostProcess, signal: 'SIGINT' | 'SIGTERM' = 'SIGINT'): Promise<void> {
+  const startMs = performance.now();
+  process.kill(host.pid, signal);
+  expect(await host.exitCode(), host.output.slice(-4000)).toBe(0);
+  expect(performance.now() - startMs).toBeLessThan(STOPPED_MS_MAX);
+}
+
+test.each([
+  ['a sink never answers a commit', { sink: { stuckIn: 'commit' } }, 'stuck in commit'],
+  ['a sink never reads its rows', { sink: { stuckIn: 'write' } }, 'stuck in write'],
+  ['a sink never says where it was', { sink: { stuckIn: 'checkpoint' } }, 'stuck in checkpoint'],
+  ['a sink is never ready', { sink: { stuckIn: 'start' } }, 'driver ready'],
+  ['a sink does not come to its end', { sink: { stuckIn: 'close' } }, 'table is streaming'],
+  ['a source never ends its stream', { source: { stuckIn: 'read' } }, 'stuck in read'],
+  [
+    'both drivers ignore every request to end and leave children',
+    { source: { defiant: true }, sink: { defiant: true } },
+    'table is streaming',
+  ],
+  ['a driver waits for its next start', { sinkProgram: CRASHES }, 'driver failed and is started again'],
+] as const)('a host is stopped in time and leaves nothing behind though %s', async (_, stuck, when) => {
+  const { host, folders } = stuckHost(stuck);
+  await said(host, when);
+
+  await expectStopInTime(host);
+
+  expect(processesOf(folders)).toEqual([]);
+});
+
+test.each(['source', 'sink'] as const)('a host is stopped in time though its %s driver is stopped', async (role) => {
+  const { host, folders } = stuckHost({});
+  const status = await host.until('streaming', ({ tables }) => tables[0]!.state === 'streaming');
+  process.kill(status[role].pid!, 'SIGSTOP');
+
+  await expectStopInTime(host, 'SIGTERM');
+
+  expect(processesOf(folders)).toEqual([]);
+});
+
+async function postgresHost(sinkUri: string) {
+  const source = await freshDatabase(inject('postgres18'), 'stop_src');
+  await source.client.query('create table orders (id int primary key); insert into orders values (1)');
+  const host = new HostProcess({
+    pipeline: {
+      pipeline: 'stop',
+      source: { kind: 'postgres', uri: source.uri, slotName: `s_${source.name}` },
+      sink: { type: 'postgres', uri: sinkUri, flush: { interval: '50ms' } },
+      supervision: SUPERVISION,
+      tables: [{ source: 'public.orders', target: 'orders' }],
+    },
+  });
+  return { host: host.start(), source: source.client };
+}
+
+test('a host is stopped in time though its destination is locked, and the next run writes what was given up', async () => {
+  const sink = await freshDatabase(inject('postgres18'), 'stop_dst');
+  const { host, source } = await postgresHost(sink.uri);
+  await host.until('streaming', ({ tables }) => tables[0]!.state === 'streaming');
+  await sink.client.query('begin; lock table orders in access exclusive mode');
+  await source.query('insert into orders values (2)');
+  const watcher = await sink.connect();
+  await waitFor('a commit that waits for the lock', 30_000, async () => {
+    const { rows } = await watcher.query(`select 1 from pg_locks where relation = 'orders'::regclass and not granted`);
+    return rows.length > 0 ? true : null;
+  });
+
+  await expectStopInTime(host);
+
+  expect(host.output).toContain('the last commits took too long and are given up');
+  await sink.client.query('commit');
+  expect(await host.start('--until-caught-up').exitCode(), host.output.slice(-4000)).toBe(0);
+  expect((await sink.client.query('select id from orders order by id')).rows).toEqual([{ id: 1 }, { id: 2 }]);
+});
+
+test('a host is stopped in time though its destination accepts and never answers', async () => {
+  const connected = new Set<Socket>();
+  const server = createServer((socket) => connected.add(socket.on('error', () => {})));
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  onTestFinished(() => {
+    for (const socket of connected) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as { port: number };
+  const { host } = await postgresHost(`postgres://me@127.0.0.1:${port}/nowhere`);
+  await waitFor('a connection to the destination', 30_000, async () => (connected.size > 0 ? true : null));
+
+  await expectStopInTime(host);
+});
