@@ -112,7 +112,7 @@ export class DriverRun {
     connection?.close();
     await output.endedWithin(clock, LAST_WORDS_MS);
     output.log.end();
-    await process.folder.remove();
+    await process.clearAway();
   }
 
   /** Starting and running. Ends with a fault, or without one when the end was asked for. */

@@ -11,6 +11,8 @@ export interface RuntimeFolder {
   readonly configFile: string;
   /** The driver has read its config; nobody else needs it. */
   forgetConfig(): Promise<void>;
+  /** Ends, on Linux, what still runs from here and resolves when it is gone, or after a second: the system holds it then. */
+  endUsers(): Promise<void>;
   remove(): Promise<void>;
   /** For the last moment of the host, when nothing can be awaited any more. */
   removeNow(): void;
@@ -34,6 +36,7 @@ export async function createRuntimeFolder(
     socketPath: socketIn(path),
     configFile,
     forgetConfig: () => unlink(configFile).catch(() => {}),
+    endUsers: () => endUsersOf(path),
     remove: () => rm(path, { recursive: true, force: true }),
     removeNow: () => rmSync(path, { recursive: true, force: true }),
   };
@@ -140,16 +143,28 @@ async function isOurs(path: string): Promise<boolean> {
   return info?.isDirectory() === true && info.uid === process.getuid?.();
 }
 
+const LOOKS_MAX = 40;
+const BETWEEN_LOOKS_MS = 25;
+
+async function endUsersOf(path: string): Promise<void> {
+  for (let look = 0; look < LOOKS_MAX && (await killUsersOf(path)) > 0; look++) {
+    await new Promise((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS));
+  }
+}
+
 /** A process whose environment names this folder was started from it; nothing else can carry its random name. */
-async function killUsersOf(path: string): Promise<void> {
+async function killUsersOf(path: string): Promise<number> {
+  let found = 0;
   for (const pid of await readdir('/proc').catch(() => [])) {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue;
     const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
     if (!environment.includes(`=${path}/`)) continue;
+    found++;
     try {
       process.kill(Number(pid), 'SIGKILL');
     } catch {
       // It ended meanwhile.
     }
   }
+  return found;
 }

@@ -5,6 +5,7 @@ import { execa } from 'execa';
 import type { DriverPackage } from '../driver-packages/manifest.ts';
 import { type CommandProblem, resolveCommand } from './command.ts';
 import { driverEnvironment } from './environment.ts';
+import { guardArguments, guardIsTold } from './guard.ts';
 import { ProcessGroup } from './process-group.ts';
 import type { Transport } from './readiness.ts';
 import { createRuntimeFolder, type RuntimeFolder, sweepRuntimeFolders } from './runtime-folder.ts';
@@ -33,6 +34,8 @@ export interface DriverProcess {
   readonly group: ProcessGroup;
   /** Resolves when the first process of the group has ended. */
   readonly exited: Promise<Exit>;
+  /** Once the group is gone: ends what left it, removes the folder, and lets the guard go. */
+  clearAway(): Promise<void>;
 }
 
 export type Spawned =
@@ -57,6 +60,7 @@ export async function spawnDriver({ role, driver, config, transport, isFirst }: 
     return { kind: 'refused', error: asUrutauError(error) };
   }
 
+  const guard = startGuard(folder);
   const token = randomBytes(32).toString('base64');
   const hostStdout = manifest.stdout === 'host';
   const [file = '', ...args] = [...wrapper, resolved.file, ...resolved.args];
@@ -84,11 +88,13 @@ export async function spawnDriver({ role, driver, config, transport, isFirst }: 
   if (child.pid === undefined) {
     const result = await child;
     await folder.remove();
+    guard.release();
     return {
       kind: 'refused',
       error: result.cause instanceof Error ? result.cause : new Error(String(result.originalMessage)),
     };
   }
+  guard.watch(child.pid);
   child.stdin?.on('error', () => {}); // The driver may close its end.
   const exited = new Promise<Exit>((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }));
@@ -105,6 +111,11 @@ export async function spawnDriver({ role, driver, config, transport, isFirst }: 
       stderr: child.stderr as Readable,
       group,
       exited,
+      clearAway: async () => {
+        await folder.endUsers();
+        await folder.remove();
+        guard.release();
+      },
     },
   };
 }
@@ -127,6 +138,33 @@ function parentDeathWrapper(): Promise<readonly string[]> {
     return exitCode === 0 ? wrapper : [];
   })();
   return wrapperFound;
+}
+
+interface Guard {
+  watch(pgid: number): void;
+  release(): void;
+}
+
+/**
+ * A process of its own that ends the driver's when this one is gone: begun before the driver, so that there is no moment
+ * without it. Where there is no shell the driver is without a guard.
+ */
+function startGuard({ path }: RuntimeFolder): Guard {
+  const guard = execa('/bin/sh', guardArguments(path), {
+    cwd: '/',
+    env: { PATH: '/usr/bin:/bin' },
+    extendEnv: false,
+    detached: true, // A signal to the host's own group is not for it.
+    cleanup: false,
+    reject: false,
+    buffer: false,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  guard.stdin.on('error', () => {}); // Somebody ended it.
+  return {
+    watch: (pgid) => void guard.stdin.write(guardIsTold(pgid)),
+    release: () => void guard.kill('SIGKILL'),
+  };
 }
 
 const living = new Map<ProcessGroup, RuntimeFolder>();

@@ -7,6 +7,6 @@ import { spawn } from 'node:child_process';
 export function defiant(): void {
   process.exit = (() => {}) as unknown as typeof process.exit;
   setInterval(() => {}, 60_000);
-  const outlives = 'trap "" TERM HUP INT; sleep 600';
+  const outlives = 'trap "" TERM HUP INT; exec sleep 600';
   for (const detached of [false, true]) spawn('/bin/sh', ['-c', outlives], { detached, stdio: 'ignore' }).unref();
 }

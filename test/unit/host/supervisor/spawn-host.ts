@@ -6,9 +6,9 @@ import { onTestFinished } from 'vitest';
 import { FIXTURES } from './supervise.ts';
 
 /** Starts small-host.ts, bundled to `file`, waits until its driver is ready, and never leaves it behind. */
-export async function spawnHost(file: string, fixture: string, manner = 'run') {
+export async function spawnHost(file: string, fixture: string, manner = 'run', env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [file, fixture, manner], {
-    env: { ...process.env, FIXTURES },
+    env: { ...process.env, FIXTURES, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   const exited = once(child, 'exit');

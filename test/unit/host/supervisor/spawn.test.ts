@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -142,6 +142,23 @@ test.each(process.platform === 'linux' ? ['well-behaved', 'ignores-sigterm'] : [
   },
 );
 
+test.runIf(process.platform === 'linux').each(['with setpriv', 'without setpriv'])(
+  'kill -9 of the host ends also a driver that heeds nothing, and the children that it left, %s',
+  async (setpriv) => {
+    const path = setpriv === 'with setpriv' ? process.env['PATH']! : await pathWithout('setpriv');
+    const host = await spawnHost(await bundledHost(), 'defies-every-end', 'run', { PATH: path });
+    const guard = await guardOf(host.folder);
+    const tree = await processesOf(host.folder);
+    expect(tree).toHaveLength(3);
+
+    host.kill('SIGKILL');
+    await host.exited;
+
+    for (const pid of [...tree, guard]) await gone(pid);
+    expect(await exists(host.folder)).toBe(false);
+  },
+);
+
 test('a host that exits at once takes its drivers and their folders with it', async () => {
   const host = await spawnHost(await bundledHost(), 'leaves-grandchildren', 'exit-when-told');
 
@@ -157,6 +174,7 @@ test.runIf(process.platform === 'linux')(
   async () => {
     const killed = await spawnHost(await bundledHost(), 'leaves-grandchildren');
     const living = await spawnHost(await bundledHost(), 'well-behaved');
+    process.kill(await guardOf(killed.folder), 'SIGKILL');
     killed.kill('SIGKILL');
     await killed.exited;
     await gone(killed.driver.pid);
@@ -200,6 +218,17 @@ async function gone(pid: number): Promise<void> {
   while (isRunning(pid)) await new Promise((resolve) => setImmediate(resolve));
 }
 
+async function guardOf(folder: string): Promise<number> {
+  const { stdout } = await promisify(execFile)('sh', ['-c', `grep -l -a -F "urutau-guard" /proc/[0-9]*/cmdline`]);
+  for (const pid of stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((path) => Number(path.split('/')[2]))) {
+    if ((await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '')).endsWith(`\0${folder}\0`)) return pid;
+  }
+  throw new Error(`no guard of ${folder}`);
+}
+
 async function processesOf(folder: string): Promise<number[]> {
   const { stdout } = await promisify(execFile)('sh', [
     '-c',
@@ -209,6 +238,18 @@ async function processesOf(folder: string): Promise<number[]> {
     .split('\n')
     .filter(Boolean)
     .map((path) => Number(path.split('/')[2]));
+}
+
+/** A PATH on which everything but one program is found. */
+async function pathWithout(program: string): Promise<string> {
+  const folder = await temporaryFolder();
+  for (const base of ['/bin', '/usr/bin']) {
+    for (const name of await readdir(base)) {
+      if (name !== program) await symlink(join(base, name), join(folder, name)).catch(() => {});
+    }
+  }
+  await symlink(process.execPath, join(folder, 'node')).catch(() => {});
+  return folder;
 }
 
 async function exists(folder: string): Promise<boolean> {

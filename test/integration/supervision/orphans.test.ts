@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest';
+import { seeded } from '../pipeline/workload.ts';
+import { killHosts } from './kill-hosts.ts';
+
+const SEED = Number(process.env['URUTAU_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+
+test.runIf(process.platform === 'linux')(
+  'of twenty hosts that are killed nothing of any driver is left, though the drivers heed nothing',
+  async () => {
+    const { had, goneMs } = await killHosts(20, seeded(SEED));
+
+    expect(Math.max(...had), `seed ${SEED}`).toBe(6);
+    console.log(
+      `20 hosts killed, seed ${SEED}: the last process was gone ${Math.round(goneMs)} ms after the last kill`,
+    );
+  },
+);
