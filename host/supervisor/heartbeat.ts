@@ -17,22 +17,29 @@ export type HeartbeatVerdict =
   /** It answers, but not to our token: whoever listens there is not the driver that we started. */
   | { readonly kind: 'unauthenticated'; readonly cause: unknown };
 
-/** Asks at a steady pace until `signal` aborts or the driver is found dead; never rejects. */
+/** What a timer may be late by on a busy machine before it tells that the host itself did not run. */
+const LATE_MS_MIN = 1_000;
+
+/**
+ * Asks at a steady pace until `signal` aborts or the driver is found dead; never rejects. A miss counts when its period is over,
+ * so a driver is found `misses` to `misses` + 1 periods after it fell silent, whether its socket refuses or it says nothing. One
+ * whose period took much longer does not count: the host was stopped or asleep, and the answer may lie unread.
+ */
 export async function watchHeartbeat(options: HeartbeatOptions): Promise<HeartbeatVerdict> {
   const { everyMs, misses, clock, signal } = options;
   let missed = 0;
   while (!signal.aborted) {
     const startedMs = clock.nowMs();
     const answer = await askOnce(options);
-    if (signal.aborted) break;
-    if (answer.kind === 'alive') {
-      missed = 0;
-    } else if (isUnauthenticated(answer.cause)) {
+    if (answer.kind === 'missed' && isUnauthenticated(answer.cause) && !signal.aborted) {
       return { kind: 'unauthenticated', cause: answer.cause };
-    } else if (++missed >= misses) {
-      return { kind: 'dead', misses: missed, cause: answer.cause };
     }
     await pause(clock, Math.max(0, everyMs - (clock.nowMs() - startedMs)), signal);
+    if (signal.aborted) break;
+    const wasAsleep = clock.nowMs() - startedMs > everyMs + Math.max(everyMs, LATE_MS_MIN);
+    if (answer.kind === 'alive') missed = 0;
+    else if (!wasAsleep) missed++;
+    if (answer.kind === 'missed' && missed >= misses) return { kind: 'dead', misses: missed, cause: answer.cause };
   }
   return { kind: 'stopped' };
 }

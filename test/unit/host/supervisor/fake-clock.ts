@@ -21,6 +21,11 @@ export class FakeClock implements Clock {
     };
   }
 
+  /** Time passes while nothing runs, as when the process is stopped: what is due by then runs late. */
+  jump(ms: number): void {
+    this.#nowMs += ms;
+  }
+
   /** Runs what is due on the way, in order, and lets promises settle in between. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms;

@@ -37,10 +37,10 @@ test('a driver is asked every two seconds, and an answer in time keeps it alive'
   expect(verdict()).toEqual({ kind: 'stopped' });
 });
 
-test('a driver that answers no more is dead at the seventh miss', async () => {
+test('a driver that answers no more is dead when the period of the seventh miss is over', async () => {
   const { clock, askedAtMs, verdict } = watched(SILENCE);
 
-  await clock.advance(12_999);
+  await clock.advance(13_999);
   expect(verdict()).toBeNull();
   await clock.advance(1);
 
@@ -57,10 +57,12 @@ test('six misses and an answer begin the count again', async () => {
   ended.abort();
 });
 
-test('a refused call counts as a miss', async () => {
+test('a socket that refuses is found as late as one that is silent', async () => {
   const { clock, verdict } = watched(() => Promise.reject(new Error('UNAVAILABLE')));
 
-  await clock.advance(12_000);
+  await clock.advance(13_999);
+  expect(verdict()).toBeNull();
+  await clock.advance(1);
 
   expect(verdict()).toMatchObject({ kind: 'dead', misses: 7, cause: { message: 'UNAVAILABLE' } });
 });
@@ -74,4 +76,40 @@ test.each([
   await clock.advance(0);
 
   expect(verdict()).toEqual({ kind: 'unauthenticated', cause: error });
+});
+
+test('a driver that is merely idle lives: an hour in which nothing happens but heartbeats', async () => {
+  const { clock, ended, askedAtMs, verdict } = watched(async () => {});
+
+  await clock.advance(3_600_000);
+
+  expect(verdict()).toBeNull();
+  expect(askedAtMs).toHaveLength(1_801);
+  ended.abort();
+});
+
+test('a host that was stopped takes no driver for dead when it goes on, however often', async () => {
+  // The answer came while the host was stopped, and is read after the timers that came due meanwhile.
+  const { clock, ended, verdict } = watched(() => new Promise((read) => clock.after(500, () => clock.after(0, read))));
+
+  for (let stop = 0; stop < 20; stop++) {
+    await clock.advance(100); // Into the middle of a question.
+    clock.jump(20_000);
+  }
+  await clock.advance(100_000);
+
+  expect(verdict()).toBeNull();
+  ended.abort();
+});
+
+test('a driver that fell silent before its host was stopped is found after it goes on', async () => {
+  const { clock, verdict } = watched(SILENCE);
+
+  await clock.advance(6_500);
+  clock.jump(3_600_000);
+  await clock.advance(0);
+  expect(verdict()).toBeNull();
+  await clock.advance(8_000);
+
+  expect(verdict()).toMatchObject({ kind: 'dead', misses: 7 });
 });
