@@ -3,49 +3,15 @@ import { fileURLToPath } from 'node:url';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { freshDatabase } from '../../services/databases.ts';
 import { HostProcess, waitFor } from '../pipeline/host-process.ts';
-import { bundle } from '../sdk/bundle.ts';
-import { driverFolder, processesOf } from './driver-folder.ts';
+import { processesOf } from './driver-folder.ts';
+import { said, stuckHost } from './stuck-host.ts';
 
 const STOP_MS = 1_000;
 /** The shutdown action's time, SIGTERM's, and two seconds more. */
 const STOPPED_MS_MAX = 2 * STOP_MS + 2_000;
 const SUPERVISION = { stop: `${STOP_MS}ms`, backoff: { first: '60s', max: '60s' } };
 
-const SOURCE = await bundle('../supervision/stuck-source.ts');
-const SINK = await bundle('../supervision/stuck-sink.ts');
 const CRASHES = fileURLToPath(new URL('../../fixtures/drivers/crashes-before-ready.mjs', import.meta.url));
-
-interface Stuck {
-  source?: Record<string, unknown>;
-  sink?: Record<string, unknown>;
-  sinkProgram?: string;
-  supervision?: Record<string, unknown>;
-}
-
-function stuckHost({ source = {}, sink = {}, sinkProgram = SINK, supervision = SUPERVISION }: Stuck) {
-  const folders = {
-    source: driverFolder('source', ['node', SOURCE]),
-    sink: driverFolder('sink', ['node', sinkProgram]),
-  };
-  const host = new HostProcess({
-    pipeline: {
-      pipeline: 'stop',
-      source: { driver: folders.source, config: source, snapshotMode: 'none' },
-      sink: { driver: folders.sink, config: sink, flush: { interval: '50ms' } },
-      supervision,
-      tables: [{ source: 'blobs', target: 'blobs' }],
-    },
-  });
-  return { host: host.start(), folders: Object.values(folders) };
-}
-
-const said = (host: HostProcess, text: string) =>
-  waitFor(
-    text,
-    30_000,
-    async () => (host.output.includes(text) ? true : null),
-    () => host.output.slice(-4000),
-  );
 
 async function expectStopInTime(host: HostProcess, signal: 'SIGINT' | 'SIGTERM' = 'SIGINT'): Promise<void> {
   const startMs = performance.now();
@@ -68,7 +34,7 @@ test.each([
   ],
   ['a driver waits for its next start', { sinkProgram: CRASHES }, 'driver failed and is started again'],
 ] as const)('a host is stopped in time and leaves nothing behind though %s', async (_, stuck, when) => {
-  const { host, folders } = stuckHost(stuck);
+  const { host, folders } = stuckHost({ supervision: SUPERVISION, ...stuck });
   await said(host, when);
 
   await expectStopInTime(host);
@@ -77,7 +43,7 @@ test.each([
 });
 
 test.each(['source', 'sink'] as const)('a host is stopped in time though its %s driver is stopped', async (role) => {
-  const { host, folders } = stuckHost({});
+  const { host, folders } = stuckHost({ supervision: SUPERVISION });
   const status = await host.until('streaming', ({ tables }) => tables[0]!.state === 'streaming');
   process.kill(status[role].pid!, 'SIGSTOP');
 
