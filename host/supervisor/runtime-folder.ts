@@ -154,17 +154,20 @@ async function endUsersOf(path: string): Promise<void> {
 
 /** A process whose environment names this folder was started from it; nothing else can carry its random name. */
 async function killUsersOf(path: string): Promise<number> {
-  let found = 0;
-  for (const pid of await readdir('/proc').catch(() => [])) {
-    if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue;
-    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
-    if (!environment.includes(`=${path}/`)) continue;
-    found++;
-    try {
-      process.kill(Number(pid), 'SIGKILL');
-    } catch {
-      // It ended meanwhile.
-    }
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name)).map(Number);
+  const users = await Promise.all(
+    pids.map(async (pid) => {
+      const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
+      return environment.includes(`=${path}/`) && pid !== process.pid && killed(pid);
+    }),
+  );
+  return users.filter(Boolean).length;
+}
+
+function killed(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL');
+  } catch {
+    return false; // It ended meanwhile.
   }
-  return found;
 }

@@ -66,10 +66,10 @@ export async function slowDestination({ seconds, stop }: { seconds: number; stop
   const stoppedMs = performance.now() - stopMs;
 
   const { rows, bytes, processes } = readJson<Summary>(file);
-  // The sink was behind all the time, and only the window was on its way.
-  expect(onTheirWayBytesMax).toBeGreaterThan(8e6);
+  // Rows waited at the source to the end, and only the window was on its way.
+  expect(inserted - rows).toBeGreaterThan(ROWS_AT_ONCE / 2);
+  expect(onTheirWayBytesMax).toBeGreaterThan(0);
   expect(onTheirWayBytesMax).toBeLessThanOrEqual(64 * 1024 * 1024);
-  expect(rows).toBeLessThan(inserted);
   const peaks = Object.fromEntries(processes.map(({ role, peakMemoryBytes }) => [role, peakMemoryBytes / 1e6]));
   for (const { role, peakMemoryBytes } of processes) {
     expect(peakMemoryBytes, JSON.stringify(peaks)).toBeLessThan(PEAK_BYTES_MAX[role]);
