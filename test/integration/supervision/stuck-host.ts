@@ -35,7 +35,7 @@ export function stuckHost({ source = {}, sink = {}, sinkProgram = SINK, supervis
 export function said(host: HostProcess, text: string): Promise<true> {
   return waitFor(
     text,
-    30_000,
+    60_000,
     async () => (host.output.includes(text) ? true : null),
     () => host.output.slice(-4000),
   );

@@ -219,7 +219,7 @@ async function gone(pid: number): Promise<void> {
 }
 
 async function guardOf(folder: string): Promise<number> {
-  const { stdout } = await promisify(execFile)('sh', ['-c', `grep -l -a -F "urutau-guard" /proc/[0-9]*/cmdline`]);
+  const { stdout } = await promisify(execFile)('sh', ['-c', `grep -lsaF urutau-guard /proc/[0-9]*/cmdline || true`]);
   for (const pid of stdout
     .split('\n')
     .filter(Boolean)
