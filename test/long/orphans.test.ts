@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { figure } from '../figures.ts';
 import { seeded } from '../integration/pipeline/workload.ts';
 import { killHosts } from '../integration/supervision/kill-hosts.ts';
 
@@ -13,7 +14,7 @@ test.runIf(process.platform === 'linux').each([
   ['with the guard alone', 5, 'without'],
 ] as const)(
   'of a hundred hosts that are killed twenty at a time nothing of any driver is left, %s',
-  async (_, turns, setpriv) => {
+  async (name, turns, setpriv) => {
     const random = seeded(SEED);
     const env: Record<string, string> = setpriv === 'with' ? {} : { PATH: pathWithout('setpriv') };
     let slowestMs = 0;
@@ -22,8 +23,9 @@ test.runIf(process.platform === 'linux').each([
       expect(Math.max(...had), `seed ${SEED}, turn ${turn}`).toBe(6);
       slowestMs = Math.max(slowestMs, goneMs);
     }
-    console.log(
-      `${turns * AT_ONCE} hosts killed, seed ${SEED}: nothing left after ${Math.round(slowestMs)} ms at most`,
+    figure(
+      `orphans, ${name}`,
+      `none of ${turns * AT_ONCE} hosts that were killed; nothing left after ${Math.round(slowestMs)} ms`,
     );
   },
 );

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { figure } from '../figures.ts';
 import { slowDestination } from '../integration/supervision/slow-destination.ts';
 
 test('against a sink that takes 1 MB/s for ten minutes memory stays within its figures, and a stop within the default time', async () => {
@@ -7,5 +8,5 @@ test('against a sink that takes 1 MB/s for ten minutes memory stays within its f
   expect(bytes).toBeGreaterThan(300e6);
   // Twice 15 s and two more: what is on its way would take a minute.
   expect(stoppedMs).toBeLessThan(32_000);
-  console.log(`peaks in MB: ${JSON.stringify(peaks)}; stopped in ${Math.round(stoppedMs)} ms`);
+  figure('memory, 10 min of a sink that takes 1 MB/s', peaks);
 });

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
+import { figure } from '../../figures.ts';
 import { HostProcess, waitFor } from '../pipeline/host-process.ts';
 import { bundle } from '../sdk/bundle.ts';
 import { driverFolder } from './driver-folder.ts';
@@ -50,6 +51,10 @@ test('a driver that is stopped, whose loop stands still or whose sockets are dea
     expect(ms).toBeGreaterThan(FOUND_MS.least);
     expect(ms).toBeLessThan(FOUND_MS.most);
   }
+  const seconds = Object.entries({ stopped, wedged, deaf }).map(
+    ([way, { ms }]) => `${way} in ${(ms / 1_000).toFixed(1)} s`,
+  );
+  figure('silent drivers found', seconds.join(', '));
   expect(stopped.message).toContain('missed 7 heartbeats');
   expect(wedged.message).toContain('missed 7 heartbeats');
   // One that runs finds out itself in 15 to 16 s.
