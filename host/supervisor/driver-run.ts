@@ -198,7 +198,9 @@ export class DriverRun {
       if (step === 'stuck') log.error('driver does not end even by SIGKILL; waiting for the system to let it go');
       else if (step === 'SIGTERM' && connection === null)
         log.debug('driver is sent SIGTERM, for there is no connection to ask on');
-      else log.warn(`driver has not ended and is sent ${step}`);
+      else if (step === 'SIGTERM' && this.#how.kind === 'terminate' && this.#how.askMs === 0)
+        log.warn('driver is sent SIGTERM, for the last commits took all the time of the stop');
+      else log.warn(`driver did not end when asked and is sent ${step}`);
     };
     void this.usage; // A last look while it is there.
     if (this.#how.kind === 'kill') return killGroup({ group, clock, stopMs, onStep });

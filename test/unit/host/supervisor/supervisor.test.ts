@@ -270,8 +270,8 @@ test('a driver that ignores SIGTERM is killed after the grace period', async () 
 
   expect(isRunning(pid)).toBe(false);
   expect(log.lines.filter(({ level }) => level === 'warn').map(({ msg }) => msg)).toEqual([
-    'driver has not ended and is sent SIGTERM',
-    'driver has not ended and is sent SIGKILL',
+    'driver did not end when asked and is sent SIGTERM',
+    'driver did not end when asked and is sent SIGKILL',
   ]);
 });
 
