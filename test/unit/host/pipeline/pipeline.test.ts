@@ -22,6 +22,8 @@ test('a driver that not even SIGKILL ends is left to the system when its host is
     flush: { rows: 1, bytes: 1, intervalMs: 1 },
     windowBytes: 1,
     stopMs: 50,
+    deadLetters: 'none',
+    readBack: null,
     untilCaughtUp: false,
     supervisor: () => UNENDING,
     store: () => {
