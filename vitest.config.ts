@@ -25,7 +25,7 @@ export default defineConfig({
           globalSetup: 'test/services/global-setup.ts',
           testTimeout: 3_600_000,
           hookTimeout: 120_000,
-          maxWorkers: 1,
+          maxWorkers: 2,
         },
       },
     ],

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
+import { figure } from '../figures.ts';
 import { hostCommand, startHost } from '../integration/cli/host-command.ts';
 import { testFolder } from '../integration/pipeline/host-process.ts';
 import { freshDatabase } from '../services/databases.ts';
@@ -31,9 +32,8 @@ tables: [{ source: public.orders, target: orders }]
     const { code, stdout, stderr } = await hostCommand(['verify', '-f', file, '--output', 'json']);
     const { seconds, peakMemoryBytes, tables } = JSON.parse(stdout);
     const rate = Math.round(ROWS / seconds).toLocaleString('en-US');
-    console.log(
-      `verify of ${ROWS} rows: ${seconds} s (${rate} rows/s), ${Math.round(peakMemoryBytes / 1024 / 1024)} MiB`,
-    );
+    const memory = `${Math.round(peakMemoryBytes / 1024 / 1024)} MiB`;
+    figure('verify of a million rows', `${tables[0].result}: ${seconds} s (${rate} rows/s), ${memory}`);
     expect(peakMemoryBytes, stderr).toBeLessThan(MEMORY_MAX);
     return { code, ...tables[0] };
   };

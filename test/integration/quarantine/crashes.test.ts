@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { OF_QUARANTINE } from '../../chaos/fault-cases.ts';
+import { figure } from '../../figures.ts';
 import { waitFor } from '../pipeline/host-process.ts';
 import { seeded } from '../pipeline/workload.ts';
 import { quarantinedShop } from './quarantined-shop.ts';
@@ -100,6 +101,7 @@ test('under writes to refused keys, kills of host and sink, and replays that are
   await shop.caughtUp();
   expect(await shop.differences(), `URUTAU_TEST_SEED=${SEED}`).toEqual([]);
   expect(await shop.letters()).toEqual([]);
+  figure('quarantine', 'both sides equal after 6 kills and 3 replays that were cut short');
 }, 300_000);
 
 test('a thousand keys are quarantined, and one more pauses the table until a replay', async () => {
@@ -118,4 +120,5 @@ test('a thousand keys are quarantined, and one more pauses the table until a rep
   await shop.streaming();
   await shop.caughtUp();
   expect(await shop.differences()).toEqual([]);
+  figure('quarantine, keys at once', '1,000 set aside, one more paused the table, all replayed');
 }, 400_000);

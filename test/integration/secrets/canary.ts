@@ -15,9 +15,18 @@ export function spellingsOf(secret: string): [how: string, text: string][] {
   return [...Object.entries(SPELLINGS).map(([how, spell]): [string, string] => [how, spell(secret)]), ...inBase64];
 }
 
+const searched = { texts: 0, spellings: 0 };
+
+/** What was searched by this file's tests, for the figures of `verify`. */
+export function searchedInWords(): string {
+  return `${searched.spellings} spellings of planted secrets in none of ${searched.texts} texts`;
+}
+
 /** Where which of the secrets stands, and how it is spelled there. Nothing, if all is well. */
 export function leaksIn(texts: Readonly<Record<string, string>>, secrets: readonly string[]): string[] {
   const spelled = secrets.flatMap((secret) => spellingsOf(secret).map(([how, text]) => ({ secret, how, text })));
+  searched.texts += Object.keys(texts).length;
+  searched.spellings += spelled.length;
   return Object.entries(texts).flatMap(([place, whole]) =>
     spelled.flatMap(({ secret, how, text }) => {
       const at = whole.indexOf(text);

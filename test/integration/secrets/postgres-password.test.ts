@@ -3,14 +3,15 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { stringify } from 'yaml';
+import { figure } from '../../figures.ts';
 import { freshDatabase } from '../../services/databases.ts';
 import { ownPostgres } from '../../services/postgres.ts';
 import { SPELLINGS } from '../../unit/host/supervisor/spellings.ts';
 import { hostCommand, startHost } from '../cli/host-command.ts';
 import { testFolder } from '../pipeline/host-process.ts';
-import { canary, leaksIn } from './canary.ts';
+import { canary, leaksIn, searchedInWords } from './canary.ts';
 import { watchTree } from './process-tree.ts';
 
 const PASSWORD = canary('the role');
@@ -24,6 +25,8 @@ const OTHERS = {
   SSH_AUTH_SOCK: '/not/for/drivers',
   LD_LIBRARY_PATH: '/not/for/drivers',
 };
+
+afterAll(() => figure('secrets, passwords of servers', searchedInWords()));
 
 test('a run with passwords shows them in no argument, environment, log, page, file or report', async () => {
   const server = await ownPostgres({ password: PASSWORD });

@@ -1,11 +1,12 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { stringify } from 'yaml';
+import { figure } from '../../figures.ts';
 import { SPELLINGS } from '../../unit/host/supervisor/spellings.ts';
 import { hostCommand, startHost } from '../cli/host-command.ts';
 import { testFolder, waitFor } from '../pipeline/host-process.ts';
-import { canary, leaksIn } from './canary.ts';
+import { canary, leaksIn, searchedInWords } from './canary.ts';
 
 const DRIVERS = resolve(import.meta.dirname, '../../fixtures/drivers');
 const SECRET = canary('the pin');
@@ -16,6 +17,8 @@ const SAYS = [
   Buffer.from(`user:${SECRET}`).toString('base64url'),
   `postgres://me:${encodeURIComponent(SECRET)}@db/shop`,
 ];
+
+afterAll(() => figure('secrets, a driver that tells them', searchedInWords()));
 
 test.each(['junk', 'dying'])(
   'a driver that tells its secret by %s is heard by nobody: not in log, status, control or error',

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { diagnose } from '../../../../host/supervisor/diagnose.ts';
 import { type DriverEvent, type DriverState, next, type Policy, STOPPED } from '../../../../host/supervisor/state.ts';
+import { figure } from '../../../figures.ts';
 import { FakeClock } from './fake-clock.ts';
 import { type Life, SimulatedDriver } from './simulated-driver.ts';
 
@@ -323,10 +324,14 @@ test('from any state any event is taken without a throw, spawns only where nothi
   );
 });
 
+let simulated = 0;
+afterAll(() => figure('breaker and backoff', `${simulated} simulated drivers, no invariant broken`));
+
 function started(
   options: ConstructorParameters<typeof SimulatedDriver>[2],
   policy: Policy = POLICY,
 ): { driver: SimulatedDriver; clock: FakeClock } {
+  simulated++;
   const clock = new FakeClock();
   const driver = new SimulatedDriver(clock, policy, options);
   driver.ask('start');
