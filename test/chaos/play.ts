@@ -161,7 +161,16 @@ async function noticed({ fault, host }: Scene): Promise<string> {
     if (!expected) throw new Error(`the host ended with ${code ?? signal}`);
     return 'whoever started the host';
   }
-  if (fault.process === 'host') return 'drivers, by their watchdog';
+  if (fault.process === 'host') {
+    const drivers = driversOf(host);
+    await waitFor(
+      'the end of the drivers',
+      WATCHDOG_MS + SLACK_MS,
+      async () => (drivers.some(runs) ? null : true),
+      context,
+    );
+    return 'drivers, by their watchdog';
+  }
   if (fault.during === 'stop') {
     await waitFor('the end of the host', 30_000, async () => (host.alive ? null : true), context);
     if (host.ended.code !== 0) throw new Error(`the host ended with ${host.ended.code}:\n${context()}`);
@@ -174,9 +183,25 @@ async function noticed({ fault, host }: Scene): Promise<string> {
   return fault.act === 'stop' ? 'host, by heartbeats' : 'host, by the exit';
 }
 
+/** Processes of the drivers that the host has called ready. */
+function driversOf({ output }: HostProcess): number[] {
+  return [...output.matchAll(/"pid":(\d+),"msg":"driver ready"/g)].map(([, pid]) => Number(pid));
+}
+
+/** A host that stands still reaps nobody: a zombie runs no more. */
+function runs(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2));
+  } catch {
+    return false;
+  }
+}
+
 /** How long noticing may take. */
 function limitOf({ process, act, during }: FaultCase): number {
-  if (act === 'stop' && process !== 'host') return during === 'stop' ? 2 * STOP_MS : READY_MS + HEARTBEAT_MS * MISSES;
+  if (act === 'stop' && process === 'host') return WATCHDOG_MS;
+  if (act === 'stop') return during === 'stop' ? 2 * STOP_MS : READY_MS + HEARTBEAT_MS * MISSES;
   return 1_000;
 }
 
@@ -196,6 +221,11 @@ async function takenUp(scene: Scene): Promise<HostProcess> {
  * any waits for the slot.
  */
 async function replaced({ fault, host, successor }: Scene): Promise<HostProcess> {
+  if (fault.pipeline === 'stdout') {
+    // Its positions are in the state folder, which one host has at a time.
+    await host.kill();
+    return host.start();
+  }
   const heir = successor().start();
   const writes = (commits: number) => commits > 1;
   await heir.until(
