@@ -53,7 +53,16 @@ function asText(output: { write(text: string): unknown }, colors: boolean): { wr
     translateTime: false,
     customPrettifiers: { time: (time) => (colors ? String(time).slice(11, 23) : String(time)) },
   });
-  return { write: (line) => void output.write(pretty(line)) };
+  return { write: (line) => void output.write(printed(line)) };
+
+  /** What a driver nests a thousand deep is more than can be made pretty, and no reason to end. */
+  function printed(line: string): string {
+    try {
+      return pretty(line);
+    } catch {
+      return `${harmless(line.trimEnd())}\n`;
+    }
+  }
 }
 
 /** `driver ready role=source pid=12`. Whatever a driver says can neither begin a line nor command the terminal. */

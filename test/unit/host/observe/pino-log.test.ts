@@ -54,6 +54,15 @@ test('a line of text is short, and is read without colours where there is no ter
   expect(text).toMatch(/^\d{4}-\d\d-\d\dT\S+Z /);
 });
 
+test.each(['text', 'json'] as const)('a field that is nested thousands deep is written as %s too', (format) => {
+  const deep = JSON.parse('['.repeat(4_000) + ']'.repeat(4_000));
+
+  const text = written({ level: 'info', format }, (log) => log.info('said', { deep, marks: 'a\u202eb' }));
+
+  expect(text).toContain('said');
+  expect(text.trimEnd()).not.toContain('\n');
+});
+
 test('a person at a terminal sees colours and the time of day alone', () => {
   const text = written({ level: 'info', format: 'text', colors: true }, (log) => log.error('gone'));
 
