@@ -82,8 +82,28 @@ function decoded(text: string): string {
   }
 }
 
-function anyOf(patterns: readonly string[]): RegExp {
-  return new RegExp(patterns.join('|'), 'g');
+/** A pattern, a piece for each character or run of them. */
+type Spelling = readonly string[];
+
+function anyOf(spellings: readonly Spelling[]): RegExp {
+  return new RegExp(alternatives(spellings, 0), 'g');
+}
+
+/** What they begin with in common comes once: a key has a hundred lines, and each would be tried at every place of a text. */
+function alternatives(spellings: readonly Spelling[], from: number): string {
+  const [first = []] = spellings;
+  if (spellings.length === 1) return first.slice(from).join('');
+  let at = from;
+  while (at < first.length && spellings.every((spelling) => spelling[at] === first[at])) at++;
+  const branches = new Map<string | undefined, Spelling[]>();
+  for (const spelling of spellings) {
+    const branch = branches.get(spelling[at]);
+    if (branch === undefined) branches.set(spelling[at], [spelling]);
+    else branch.push(spelling);
+  }
+  const ends = branches.delete(undefined);
+  const further = [...branches.values()].map((branch) => alternatives(branch, at));
+  return `${first.slice(from, at).join('')}(?:${[...further, ...(ends ? [''] : [])].join('|')})`;
 }
 
 /** Backslashes before one character: one in a text, three where that text lies in another, and so on. */
@@ -93,19 +113,17 @@ const BACKSLASHES_MAX = 7;
  * A pattern of every way in which a text may stand in another. Letters and digits are never encoded. What can be read in
  * two ways, a backslash of the text or one that escapes, has one place only: else a few of them would take for ever.
  */
-function spelled(text: string): string {
-  return [...text.matchAll(/(\\+)([^\\]?)|('+)|./gsu)]
-    .map(([part, backslashes, escaped = '', quotes]) => {
-      if (quotes !== undefined) return doubled("'", quotes.length);
-      if (backslashes === undefined) return spellings(part, `\\\\{0,${BACKSLASHES_MAX}}`);
-      const count = backslashes.length;
-      const next = escaped === '' ? '' : spellings(escaped, '');
-      const asIs = `\\\\{${count},${(BACKSLASHES_MAX + 1) * count + BACKSLASHES_MAX}}${next}`;
-      const encoded = encodings('\\', `\\\\{1,${BACKSLASHES_MAX}}`).map((form) => `(?:${form}){${count}}`);
-      const afterEncoded = escaped === '' ? '' : spellings(escaped, `\\\\{0,${BACKSLASHES_MAX}}`);
-      return `(?:${asIs}|(?:${encoded.join('|')})${afterEncoded})`;
-    })
-    .join('');
+function spelled(text: string): Spelling {
+  return [...text.matchAll(/(\\+)([^\\]?)|('+)|./gsu)].map(([part, backslashes, escaped = '', quotes]) => {
+    if (quotes !== undefined) return doubled("'", quotes.length);
+    if (backslashes === undefined) return spellings(part, `\\\\{0,${BACKSLASHES_MAX}}`);
+    const count = backslashes.length;
+    const next = escaped === '' ? '' : spellings(escaped, '');
+    const asIs = `\\\\{${count},${(BACKSLASHES_MAX + 1) * count + BACKSLASHES_MAX}}${next}`;
+    const encoded = encodings('\\', `\\\\{1,${BACKSLASHES_MAX}}`).map((form) => `(?:${form}){${count}}`);
+    const afterEncoded = escaped === '' ? '' : spellings(escaped, `\\\\{0,${BACKSLASHES_MAX}}`);
+    return `(?:${asIs}|(?:${encoded.join('|')})${afterEncoded})`;
+  });
 }
 
 const PLAIN = /^[A-Za-z0-9]$/;
@@ -153,9 +171,14 @@ function inBase64(text: string): string[] {
     .filter((form) => form.length >= SECRET_CHARS_MIN);
 }
 
-function spelledBase64(form: string): string {
-  return form.replace(/\+/g, '(?:\\+|-|%2[bB])').replace(/\//g, '(?:\\\\?\\/|_|%2[fF])');
+function spelledBase64(form: string): Spelling {
+  return [...form].map((character) => BASE64_SPELLINGS[character] ?? character);
 }
+
+const BASE64_SPELLINGS: Readonly<Record<string, string>> = {
+  '+': '(?:\\+|-|%2[bB])',
+  '/': '(?:\\\\?\\/|_|%2[fF])',
+};
 
 /** Characters that its longest spelling may have. */
 function longestSpelling(text: string): number {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { maskOf, NO_MASK } from '../../../../host/supervisor/mask.ts';
@@ -117,6 +118,18 @@ test('no text makes it slow', () => {
   for (const text of texts) mask(text, 'at its end');
 
   expect(performance.now() - startedMs).toBeLessThan(2_000);
+});
+
+test('a secret of a thousand lines makes no text slow either', () => {
+  const lines = Array.from({ length: 1_000 }, (_, n) => createHash('sha384').update(`${n}`).digest('base64'));
+  const flood = 'INFO 2026-11-30 something happened in /usr/lib/x at line 1234 for user postgres\n'.repeat(200);
+
+  const startedMs = performance.now();
+  const mask = maskOf([lines.join('\n')]);
+  for (let line = 0; line < 64; line++) mask(flood);
+
+  expect(performance.now() - startedMs).toBeLessThan(5_000);
+  expect(mask(`key: ${lines[500]}.`)).toBe('key: ***.');
 });
 
 /** Long enough that no neighbour and no escape holds it by chance; every kind of character that is spelled differently. */
