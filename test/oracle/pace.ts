@@ -14,7 +14,8 @@ const FACTOR = { min: 0.05, max: 8 };
 const SIGMA = 1;
 const SEGMENT_MEAN_MS = 3_000;
 const EPISODE_MS = { min: 10_000, max: 40_000 };
-const EPISODE_GAP_MEAN_MS = 120_000;
+/** One that followed at once would make a single, longer one of both. */
+const EPISODE_GAP_MS = { min: 1_000, mean: 120_000 };
 /** A shorter run has no room for an episode. */
 export const EPISODE_RUN_MS_MIN = 60_000;
 /** The first seconds know no lull: they are those in which the tables are copied. */
@@ -57,7 +58,8 @@ export class Pace {
     if (fromMs >= this.#episodeAtMs) {
       const untilMs = fromMs + this.#random.between(EPISODE_MS.min, EPISODE_MS.max);
       this.#beat = { factor: FACTOR.max, only: 'events', untilMs };
-      this.#episodeAtMs = untilMs + this.#random.exponential(EPISODE_GAP_MEAN_MS);
+      this.#episodeAtMs =
+        untilMs + EPISODE_GAP_MS.min + this.#random.exponential(EPISODE_GAP_MS.mean - EPISODE_GAP_MS.min);
       return;
     }
     const burst = this.#random.chance(0.1);
