@@ -1,7 +1,9 @@
+import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import type { Readable } from 'node:stream';
+import { promisify } from 'node:util';
 import { asUrutauError } from '@urutau/contract';
-import { execa } from 'execa';
 import type { DriverPackage } from '../driver-packages/manifest.ts';
 import { type CommandProblem, resolveCommand } from './command.ts';
 import { driverEnvironment } from './environment.ts';
@@ -64,47 +66,45 @@ export async function spawnDriver({ role, driver, config, transport, isFirst }: 
   const token = randomBytes(32).toString('base64');
   const hostStdout = manifest.stdout === 'host';
   const [file = '', ...args] = [...wrapper, resolved.file, ...resolved.args];
-  const child = execa(file, args, {
-    cwd: directory,
-    env: driverEnvironment({
-      role,
-      token,
-      configFile: folder.configFile,
-      directory,
-      listen: transport === 'unix' ? { socket: folder.socketPath } : { bind: '127.0.0.1:0' },
-      hostStdout,
-      passed: manifest.env,
-      host: process.env,
-      playsFault: isFirst,
-    }),
-    extendEnv: false,
-    detached: true, // A group of its own, so that all that it starts can be ended with it.
-    cleanup: false,
-    reject: false,
-    buffer: false,
-    // The pipe on stdin is the lifeline: nothing is ever written, and its end tells the driver that the host is gone.
-    stdio: hostStdout ? ['pipe', 'pipe', 'pipe', 1] : ['pipe', 'pipe', 'pipe'],
-  });
-  if (child.pid === undefined) {
-    const result = await child;
+  const start = () =>
+    spawn(file, args, {
+      cwd: directory,
+      env: driverEnvironment({
+        role,
+        token,
+        configFile: folder.configFile,
+        directory,
+        listen: transport === 'unix' ? { socket: folder.socketPath } : { bind: '127.0.0.1:0' },
+        hostStdout,
+        passed: manifest.env,
+        host: process.env,
+        playsFault: isFirst,
+      }),
+      detached: true, // A group of its own, so that all that it starts can be ended with it.
+      // The pipe on stdin is the lifeline: nothing is ever written, and its end tells the driver that the host is gone.
+      stdio: hostStdout ? ['pipe', 'pipe', 'pipe', 1] : ['pipe', 'pipe', 'pipe'],
+    });
+  let child: ReturnType<typeof start>;
+  try {
+    child = start();
+    await once(child, 'spawn');
+  } catch (error) {
     await folder.remove();
     guard.release();
-    return {
-      kind: 'refused',
-      error: result.cause instanceof Error ? result.cause : new Error(String(result.originalMessage)),
-    };
+    return { kind: 'refused', error: error as Error };
   }
-  guard.watch(child.pid);
+  const pid = child.pid!;
+  guard.watch(pid);
   child.stdin?.on('error', () => {}); // The driver may close its end.
   const exited = new Promise<Exit>((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }));
   });
-  const group = new ProcessGroup(child.pid, exited);
+  const group = new ProcessGroup(pid, exited);
   endWithHost(group, folder);
   return {
     kind: 'spawned',
     process: {
-      pid: child.pid,
+      pid,
       token,
       folder,
       stdout: child.stdout as Readable,
@@ -132,10 +132,11 @@ function parentDeathWrapper(): Promise<readonly string[]> {
   wrapperFound ??= (async () => {
     if (process.platform !== 'linux') return [];
     const wrapper = ['setpriv', '--pdeathsig', 'KILL', '--'] as const;
-    const { exitCode } = await execa(wrapper[0], [...wrapper.slice(1), process.execPath, '--version'], {
-      reject: false,
-    });
-    return exitCode === 0 ? wrapper : [];
+    const probe = promisify(execFile)(wrapper[0], [...wrapper.slice(1), process.execPath, '--version']);
+    return probe.then(
+      () => wrapper,
+      () => [],
+    );
   })();
   return wrapperFound;
 }
@@ -150,19 +151,18 @@ interface Guard {
  * without it. Where there is no shell the driver is without a guard.
  */
 function startGuard({ path }: RuntimeFolder): Guard {
-  const guard = execa('/bin/sh', guardArguments(path), {
+  const guard = spawn('/bin/sh', guardArguments(path), {
     cwd: '/',
     env: { PATH: '/usr/bin:/bin' },
-    extendEnv: false,
     detached: true, // A signal to the host's own group is not for it.
-    cleanup: false,
-    reject: false,
-    buffer: false,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
-  guard.stdin.on('error', () => {}); // Somebody ended it.
+  guard.on('error', () => {}); // There is none, or it is past being ended.
+  // Without a file descriptor left there is not even a pipe.
+  const told = guard.stdin as typeof guard.stdin | undefined;
+  told?.on('error', () => {}); // Somebody ended it.
   return {
-    watch: (pgid) => void guard.stdin.write(guardIsTold(pgid)),
+    watch: (pgid) => void told?.write(guardIsTold(pgid)),
     release: () => void guard.kill('SIGKILL'),
   };
 }

@@ -1,8 +1,10 @@
+import { closeSync, openSync } from 'node:fs';
 import type { Log } from '../../../../host/observe/log.ts';
 import { Supervisor } from '../../../../host/supervisor/supervisor.ts';
 
 // Runs the fixture driver that the first argument names, and says on stderr where it is. The second argument:
-// `stop-when-ready` ends in order, `exit-when-told` calls process.exit on SIGUSR2.
+// `stop-when-ready` ends in order, `exit-when-told` calls process.exit on SIGUSR2, `descriptors-left-N` has N file
+// descriptors left until its first start has failed.
 const [fixture = '', manner] = process.argv.slice(2);
 const log: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log };
 
@@ -33,7 +35,20 @@ const supervisor = new Supervisor({
   },
   connect: async () => ({ heartbeat: async () => {}, shutdown: async () => {}, close() {} }),
   log,
+  onChange: ({ state }) => {
+    if (state === 'backing-off') for (const fd of taken.splice(0)) closeSync(fd);
+  },
 });
+
+const taken: number[] = [];
+const left = /^descriptors-left-(\d+)$/.exec(manner ?? '')?.[1];
+if (left !== undefined) {
+  try {
+    for (;;) taken.push(openSync('/dev/null', 'r'));
+  } catch {
+    for (const fd of taken.splice(0, Number(left))) closeSync(fd);
+  }
+}
 
 supervisor.start();
 const { pid, endpoint } = await supervisor.ready(AbortSignal.timeout(20_000));

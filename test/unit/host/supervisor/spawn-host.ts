@@ -7,7 +7,9 @@ import { FIXTURES } from './supervise.ts';
 
 /** Starts small-host.ts, bundled to `file`, waits until its driver is ready, and never leaves it behind. */
 export async function spawnHost(file: string, fixture: string, manner = 'run', env: Record<string, string> = {}) {
-  const child = spawn(process.execPath, [file, fixture, manner], {
+  // A low limit, so that a host can come to the end of its file descriptors.
+  const limited = ['-c', 'ulimit -n 256; exec "$@"', 'sh', process.execPath];
+  const child = spawn('/bin/sh', [...limited, file, fixture, manner], {
     env: { ...process.env, FIXTURES, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
   });

@@ -129,6 +129,15 @@ test("a sink that asks for it writes to the host's own stdout", async () => {
   expect(stdout).toBe('{"row":1}\n');
 });
 
+test.each([0, 2, 8])(
+  'a host that has %i file descriptors left outlives a start that fails for it, and tries again',
+  async (left) => {
+    const host = await spawnHost(await bundledHost(), 'well-behaved', `descriptors-left-${left}`);
+
+    expect(isRunning(host.driver.pid)).toBe(true);
+  },
+);
+
 test.each(process.platform === 'linux' ? ['well-behaved', 'ignores-sigterm'] : ['well-behaved'])(
   'kill -9 of the host ends its driver %s',
   async (fixture) => {
