@@ -249,27 +249,34 @@ function handshake(client: Client, token: string, timeoutMs: number): Promise<vo
   });
 }
 
-/** AUTH-4: whoever reaches a driver that checks no token can read the source, or write the destination, through it. */
+/**
+ * AUTH-4: whoever reaches a driver that checks no token can read the source, or write the destination, through it. The call
+ * comes first, for the connection ends with a handshake that is refused (AUTH-1), and a call on it would fail for that.
+ */
 async function expectStrangersRefused(endpoint: string): Promise<void> {
   const stranger = connection(endpoint);
-  const heartbeat = stranger.makeServerStreamRequest(
-    FLIGHT_METHOD.doAction,
-    actionMessage.encode,
-    resultMessage.decode,
-    { type: ACTION.heartbeat, body: empty },
-    new Metadata(),
-    { deadline: Date.now() + STRANGER_MS },
-  );
   try {
-    const [shaken, served] = await Promise.allSettled([
-      handshake(stranger, 'not the token', STRANGER_MS),
-      collected(heartbeat),
-    ]);
-    if (shaken.status === 'fulfilled') throw takesStrangers('a handshake with a wrong token (AUTH-1)');
-    if (served.status === 'fulfilled') throw takesStrangers('a call without a bearer (AUTH-2)');
+    const heartbeat = stranger.makeServerStreamRequest(
+      FLIGHT_METHOD.doAction,
+      actionMessage.encode,
+      resultMessage.decode,
+      { type: ACTION.heartbeat, body: empty },
+      new Metadata(),
+      { deadline: Date.now() + STRANGER_MS },
+    );
+    if (await succeeds(collected(heartbeat))) throw takesStrangers('a call without a bearer (AUTH-2)');
+    const shaken = handshake(stranger, 'not the token', STRANGER_MS);
+    if (await succeeds(shaken)) throw takesStrangers('a handshake with a wrong token (AUTH-1)');
   } finally {
     stranger.close();
   }
+}
+
+function succeeds(call: Promise<unknown>): Promise<boolean> {
+  return call.then(
+    () => true,
+    () => false,
+  );
 }
 
 function takesStrangers(what: string): UrutauError {

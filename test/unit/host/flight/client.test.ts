@@ -8,6 +8,7 @@ import { FlightClient } from '../../../../host/flight/client.ts';
 import { sourceActions } from '../../../../sdk/typescript/flight/actions.ts';
 import { createFlightServer } from '../../../../sdk/typescript/flight/server.ts';
 import { flightService } from '../../../../sdk/typescript/flight/service.ts';
+import { openTransport } from '../../../../sdk/typescript/flight/transport.ts';
 import { SHAPE } from '../pipeline/shape.ts';
 
 const never = new Promise<never>(() => {});
@@ -116,9 +117,10 @@ test('a heartbeat fails once the socket of the driver is gone, though what is co
   await client.actionBytes(ACTION.heartbeat);
 });
 
-/** Answers what `serves` says whoever asks, and else only who knows the token. */
+/** Answers what `serves` says whoever asks, and else only who knows the token; ends the connection of who does not (AUTH-1). */
 async function carelessDriver(serves: { handshakes: boolean; calls: boolean }): Promise<number> {
   const server = new Server();
+  const { breakConnections } = openTransport(server);
   const refused = { code: status.UNAUTHENTICATED, details: 'who are you' };
   server.addService(
     { Handshake: flightService.Handshake, DoAction: flightService.DoAction },
@@ -127,6 +129,7 @@ async function carelessDriver(serves: { handshakes: boolean; calls: boolean }): 
         call.once('data', (token) => {
           if (!serves.handshakes && Buffer.from(token).toString() !== 'token') {
             call.emit('error', refused);
+            setImmediate(breakConnections);
             return;
           }
           call.write(new Uint8Array(0));
@@ -140,8 +143,11 @@ async function carelessDriver(serves: { handshakes: boolean; calls: boolean }): 
           call.emit('error', refused);
           return;
         }
-        call.write(new Uint8Array(0));
-        call.end();
+        // Later than a handshake that was under way at the same time would have ended the connection.
+        setTimeout(() => {
+          call.write(new Uint8Array(0));
+          call.end();
+        }, 50);
       },
     },
   );
