@@ -5,7 +5,14 @@ const shared = { resolve: { conditions: ['urutau-source'] }, ssr: { resolve: { c
 export default defineConfig({
   test: {
     projects: [
-      { ...shared, test: { name: 'unit', include: ['test/unit/**/*.test.ts', 'test/*.test.ts'] } },
+      {
+        ...shared,
+        test: {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts', 'test/*.test.ts'],
+          testTimeout: 30_000, // Some start processes, which takes its time on a busy machine.
+        },
+      },
       {
         ...shared,
         test: {

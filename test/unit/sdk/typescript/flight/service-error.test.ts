@@ -32,9 +32,9 @@ test('a call that the role does not serve is UNIMPLEMENTED', () => {
 test('the trailers stay below 64 KiB and in ASCII, whatever the error holds', () => {
   const text = fc.oneof(
     fc.string({ unit: 'grapheme' }),
-    fc.string().map((s) => s.repeat(2_000)),
-    fc.constant('語'.repeat(50_000)),
-    fc.constant(`a${'🍵'.repeat(50_000)}`),
+    fc.string().map((s) => s.repeat(1_000)),
+    fc.constant('語'.repeat(5_000)),
+    fc.constant(`a${'🍵'.repeat(5_000)}`),
   );
   const failure = fc.record({ problem: text, remedy: text });
   fc.assert(
