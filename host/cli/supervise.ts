@@ -1,3 +1,4 @@
+import { textsIn } from '../driver-packages/config-schema.ts';
 import type { DriverRole } from '../driver-packages/find.ts';
 import type { DriverPackage } from '../driver-packages/manifest.ts';
 import type { Log } from '../observe/log.ts';
@@ -33,6 +34,6 @@ export function supervise(
 }
 
 function secretTexts(value: unknown): string[] {
-  if (value instanceof Secret) return [String(value.reveal())];
+  if (value instanceof Secret) return textsIn(value.reveal());
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(secretTexts) : [];
 }
