@@ -13,6 +13,7 @@ export interface RuntimeFolder {
   forgetConfig(): Promise<void>;
   /** Ends, on Linux, what still runs from here and resolves when it is gone, or after a second: the system holds it then. */
   endUsers(): Promise<void>;
+  /** Never rejects: what a driver has put there so that it cannot be removed is no fault of its successor. */
   remove(): Promise<void>;
   /** For the last moment of the host, when nothing can be awaited any more. */
   removeNow(): void;
@@ -37,8 +38,14 @@ export async function createRuntimeFolder(
     configFile,
     forgetConfig: () => unlink(configFile).catch(() => {}),
     endUsers: () => endUsersOf(path),
-    remove: () => rm(path, { recursive: true, force: true }),
-    removeNow: () => rmSync(path, { recursive: true, force: true }),
+    remove: () => rm(path, { recursive: true, force: true }).catch(() => {}),
+    removeNow: () => {
+      try {
+        rmSync(path, { recursive: true, force: true });
+      } catch {
+        // As for `remove`.
+      }
+    },
   };
 }
 

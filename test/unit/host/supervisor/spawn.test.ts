@@ -115,6 +115,22 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
+test('a driver that puts into its folder what cannot be removed is ended like any other', async () => {
+  // Nested so deep that no path leads there.
+  const nest = `for (let i = 0; i < 30; i++) {
+    fs.mkdirSync('n'.repeat(200));
+    process.chdir('n'.repeat(200));
+  }`;
+  const { supervisor, started } = supervise('well-behaved');
+  const folder = dirname((await started()).endpoint.slice('unix:'.length));
+  onTestFinished(() => void promisify(execFile)('rm', ['-rf', folder]));
+  await promisify(execFile)(process.execPath, ['-e', nest], { cwd: folder });
+
+  await supervisor.stop();
+
+  expect(supervisor.status.state).toBe('stopped');
+});
+
 test("a sink that asks for it writes to the host's own stdout", async () => {
   const host = await bundledHost();
 
