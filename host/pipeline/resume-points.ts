@@ -24,14 +24,14 @@ const RANGES = 8;
  * Reads the checkpoints and assigns the source's tables from them. Tables that cannot go on are paused one by one. Null
  * when one was paused after it had been assigned: the source would queue changes that nobody reads, so begin again.
  */
-export async function resumePoints(options: SessionOptions): Promise<ResumePoints | null> {
+export async function resumePoints(options: SessionOptions, signal: AbortSignal): Promise<ResumePoints | null> {
   const { source, sink, tables, writer } = options;
   for (const table of tables) {
     if (!table.wanted || !table.resyncAsked || sink.capabilities.truncate) continue;
     table.resyncAsked = false;
     options.faulted(table, cannotTruncate(table));
   }
-  const stored = await storedCheckpoints(options);
+  const stored = await storedCheckpoints(options, signal);
   faultPoint('host.checkpoints.read');
   const { assigned, carried } = source.assign
     ? await assign(source.assign, options, stored)
@@ -67,8 +67,12 @@ interface Stored {
   checkpoint: Checkpoint | null;
 }
 
-async function storedCheckpoints({ sink, tables, faulted, run }: SessionOptions): Promise<Map<Table, Stored>> {
-  const answers = await sink.checkpoints(tables.map(({ settings }) => settings.target));
+async function storedCheckpoints(
+  { sink, tables, faulted, run }: SessionOptions,
+  signal: AbortSignal,
+): Promise<Map<Table, Stored>> {
+  const targets = tables.map(({ settings }) => settings.target);
+  const answers = await sink.checkpoints(targets, signal);
   // The destination as a whole refuses: assigned without positions, every table would lose its claim on the log.
   const refusals = [...answers.values()].filter((answer) => answer instanceof UrutauError);
   if (refusals.length > 0 && refusals.length === answers.size) throw refusals[0];

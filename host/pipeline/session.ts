@@ -59,7 +59,7 @@ const STOPPED = { kind: 'stopped' } as SessionEnd;
  */
 export async function runSession(options: SessionOptions, signal: AbortSignal): Promise<SessionEnd> {
   const { source, sink, tables, log } = options;
-  const points = await resumePoints(options);
+  const points = await resumePoints(options, signal);
   if (points === null) return { kind: 'again', why: 'a table was paused meanwhile', table: null, error: null };
   if (signal.aborted) return STOPPED;
   const ending = new AbortController();

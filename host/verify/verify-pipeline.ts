@@ -142,9 +142,9 @@ function sidesOf(table: TableSpec, options: VerifyOptions): Parameters<typeof co
 /** Throws for a table without a whole copy, whose rows cannot be compared. */
 async function storedPosition(
   { source, target }: TableSpec,
-  { sink }: VerifyOptions,
+  { sink, signal }: VerifyOptions,
 ): Promise<{ offset: string; stream: number }> {
-  const stored = (await sink.checkpoints([target])).get(target) ?? null;
+  const stored = (await sink.checkpoints([target], signal)).get(target) ?? null;
   if (stored instanceof UrutauError) throw stored;
   const checkpoint = stored === null ? null : decodeCheckpoint(stored, target);
   if (checkpoint?.snapshot === 'done' && checkpoint.offset !== null) {

@@ -14,7 +14,7 @@ export interface SinkPort {
   /** Null without `ensure/1`: then targets are the driver's own business. */
   readonly ensure: ((request: EnsureRequest, signal?: AbortSignal) => Promise<EnsureAnswer>) | null;
   /** Per table the stored text, or null where there certainly is none, or why it cannot be told. */
-  checkpoints(tables: readonly string[]): Promise<Map<string, string | null | UrutauError>>;
+  checkpoints(tables: readonly string[], signal?: AbortSignal): Promise<Map<string, string | null | UrutauError>>;
   open(table: string, stream: number, shape: TableShape): TableSink;
 }
 

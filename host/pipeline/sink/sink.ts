@@ -17,8 +17,8 @@ import type { SinkPort } from './port.ts';
 const BASE: DescribeAnswer = { name: 'base driver', version: '', role: 'sink', extensions: [], capabilities: {} };
 
 /**
- * Asks the driver what it is. A sink without `commit/1` gets its positions kept in `store`. Questions end with `signal`;
- * commits do not, for a session ends with them.
+ * Asks the driver what it is, until `signal` aborts: what it answers outlives that. A sink without `commit/1` gets its
+ * positions kept in `store`.
  */
 export async function openSink(
   client: FlightClient,
@@ -40,7 +40,7 @@ export async function openSink(
     ensure: described.extensions.includes(EXTENSION.ensure)
       ? (request, signal) => client.action<EnsureAnswer>(ACTION.ensure, request, { signal })
       : null,
-    checkpoints: (tables) =>
+    checkpoints: (tables, signal) =>
       commits ? checkpointsOfSink(client, writer, tables, signal) : checkpointsOfStore(store(), writer, tables),
     open: (table, stream, shape) =>
       commits

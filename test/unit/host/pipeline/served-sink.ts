@@ -28,7 +28,7 @@ export async function servedSink({
       note('flush');
       await flush();
     },
-    checkpoint: async () => ({}),
+    checkpoint: async (_, tables) => Object.fromEntries(tables.map((table) => [table, { checkpoint: null }])),
     commit: async (request) => {
       requests.push(request);
       note(`commit through ${request.through}`);
