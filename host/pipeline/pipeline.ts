@@ -12,10 +12,10 @@ import type {
   SupervisorOptions,
   SupervisorStatus,
 } from '../supervisor/supervisor.ts';
-import { DeadLetterBox } from './quarantine/dead-letter-box.ts';
+import { DeadLetterBox, type LettersClaim } from './quarantine/dead-letter-box.ts';
 import type { SetAside } from './quarantine/quarantining-stream.ts';
 import { deadLettersOf } from './quarantine/read-letters.ts';
-import { type Replayed, type ReplayOptions, replay, sweepVoid } from './quarantine/replay.ts';
+import { type Replayed, type ReplayOptions, removeOlder, replay } from './quarantine/replay.ts';
 import { runSession, type SessionEnd, type SessionHandle } from './session.ts';
 import type { SinkPort } from './sink/port.ts';
 import { openSink } from './sink/sink.ts';
@@ -112,6 +112,7 @@ export class Pipeline {
   readonly #clients = new Map<string, FlightClient>();
   readonly #restarts = new Map<Table, number[]>();
   readonly #boxes = new WeakMap<FlightClient, DeadLetterBox>();
+  readonly #lettersClaim: LettersClaim = { isMade: false };
   /** Reads of the dead letters, one after the other. */
   #replays: Promise<unknown> = Promise.resolve();
   readonly #startedMs: number;
@@ -163,22 +164,21 @@ export class Pipeline {
   }
 
   async pause(name: string, message = 'paused by hand'): Promise<void> {
-    const table = this.#table(name);
+    const table = this.#tableAtHand(name);
     const remedy = `urutau-host table resume ${name}`;
     await this.#perform(table, { kind: 'pause', reason: { by: 'user', code: 'paused', message, remedy } });
   }
 
   async resume(name: string): Promise<void> {
-    const table = this.#table(name);
+    const table = this.#tableAtHand(name);
     const { state } = table;
     table.acceptNextShape = state.kind === 'paused' && state.reason.code === 'schema-changed';
-    // The other run is gone, says whoever resumes: its checkpoint is then one to go on from.
-    if (state.kind === 'paused' && state.reason.code === 'superseded') table.checkpoint = null;
+    this.#beginAfresh(table);
     await this.#perform(table, { kind: 'resume' });
   }
 
   async resync(name: string, { discardHistory = false } = {}): Promise<void> {
-    const table = this.#table(name);
+    const table = this.#tableAtHand(name);
     if (table.settings.writeMode !== 'upsert' && !discardHistory) {
       throw new UrutauError(
         'config-invalid',
@@ -190,6 +190,7 @@ export class Pipeline {
       );
     }
     table.resyncAsked = true;
+    this.#beginAfresh(table);
     await this.#perform(table, { kind: 'resync' });
   }
 
@@ -208,14 +209,13 @@ export class Pipeline {
    * moment it can be asked for again.
    */
   async replay(name: string): Promise<Replayed> {
-    const table = this.#table(name);
+    const table = this.#tableAtHand(name);
     const { readBack } = this.#options;
     if (readBack === null) throw cannotReplay(table);
     const { state } = table;
     const before = state.kind === 'paused' ? state.reason : null;
-    if (before?.code === REPLAYING) throw replaysAlready(table);
-    const remedy = `urutau-host table resume ${table.name}`;
     const message = 'its dead letters are applied';
+    const remedy = 'wait until that has ended';
     await this.#perform(table, { kind: 'pause', reason: { by: 'user', code: REPLAYING, message, remedy } });
     let staysPaused = before;
     try {
@@ -303,7 +303,7 @@ export class Pipeline {
           announced: (table, plan) => announced(table.name, plan),
           committed: this.#options.committed ?? (() => {}),
           deadLetters: this.#boxOf(this.#clientOf(sink), ports.sink),
-          lettersVoid: (table) => this.#sweepSoon(table),
+          lettersVoid: (table, before) => this.#removeSoon(table, before),
           opened: (handle) => {
             this.#session = handle;
           },
@@ -347,10 +347,10 @@ export class Pipeline {
   }
 
   /** Dead letters that do not count do no harm, so what fails here is done by the next replay. */
-  #sweepSoon(table: Table): void {
+  #removeSoon(table: Table, before: bigint): void {
     const { readBack, log } = this.#options;
     if (readBack === null) return;
-    void this.#withLetters(readBack, table, sweepVoid).catch((error) =>
+    void this.#withLetters(readBack, table, (options) => removeOlder(options, before)).catch((error) =>
       log.warn('dead letters that no longer count could not be removed; the next `table replay` does it', {
         table: table.name,
         error: asUrutauError(error).message,
@@ -383,7 +383,8 @@ export class Pipeline {
   /** One for each sink process: all tables share its write stream. */
   #boxOf(client: FlightClient, sink: SinkPort): DeadLetterBox {
     const { name: writer, run, deadLetters: target } = this.#options;
-    const box = this.#boxes.get(client) ?? new DeadLetterBox({ sink, target, writer, run });
+    const claim = this.#lettersClaim;
+    const box = this.#boxes.get(client) ?? new DeadLetterBox({ sink, target, writer, run, claim });
     this.#boxes.set(client, box);
     return box;
   }
@@ -402,6 +403,21 @@ export class Pipeline {
       if (effect === 'begin-session-anew') this.#again.abort();
       else await this.#session?.stop(table);
     }
+  }
+
+  /** A person has looked at it. What it did before does not count, and where it had been taken over the other run is gone. */
+  #beginAfresh(table: Table): void {
+    this.#restarts.delete(table);
+    if (!isSuperseded(table)) return;
+    table.checkpoint = null;
+    this.#lettersClaim.isMade = false;
+  }
+
+  /** One that nothing else is being done with: a replay counts on it that nobody carries its table. */
+  #tableAtHand(name: string): Table {
+    const table = this.#table(name);
+    if (table.state.kind === 'paused' && table.state.reason.code === REPLAYING) throw isReplaying(table);
+    return table;
   }
 
   #table(name: string): Table {
@@ -484,9 +500,9 @@ function statusOf(table: Table): TableStatus {
   };
 }
 
-function replaysAlready({ name }: Table): UrutauError {
+function isReplaying({ name }: Table): UrutauError {
   const remedy = 'Wait until that has ended; `table status` shows when the table runs again.';
-  return new UrutauError('precondition-failed', `the dead letters of ${name} are being applied already`, { remedy });
+  return new UrutauError('precondition-failed', `the dead letters of ${name} are being applied`, { remedy });
 }
 
 function cannotReplay({ name }: Table): UrutauError {

@@ -30,8 +30,8 @@ export interface SessionOptions {
   announced: (table: Table, plan: string) => void;
   committed: (millis: number) => void;
   deadLetters: DeadLetterBox;
-  /** Dead letters of the table no longer count, and may go. */
-  lettersVoid: (table: Table) => void;
+  /** Dead letters of the table whose ordinals are below `before` no longer count, and may go. */
+  lettersVoid: (table: Table, before: bigint) => void;
   /** Given the session's handle as soon as tables run. */
   opened: (session: SessionHandle) => void;
 }

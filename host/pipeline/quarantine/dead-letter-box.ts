@@ -13,6 +13,13 @@ export interface DeadLetterBoxOptions {
   /** The pipeline. */
   writer: string;
   run: string;
+  claim: LettersClaim;
+}
+
+/** What the boxes of one run of the host have in common: there is one for each sink process. */
+export interface LettersClaim {
+  /** This run has written dead letters: whoever does so now has replaced it. */
+  isMade: boolean;
 }
 
 /** So many go into one batch, and so many bytes; one that is larger goes alone. */
@@ -30,7 +37,6 @@ const AT_REST = { offset: null, snapshot: 'done' } as const;
 export class DeadLetterBox {
   readonly #options: DeadLetterBoxOptions;
   #stream: CheckpointedStream | null = null;
-  #wasOpen = false;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: DeadLetterBoxOptions) {
@@ -43,20 +49,23 @@ export class DeadLetterBox {
 
   /** They are durable when it resolves; those that are there already are replaced. */
   store(letters: readonly DeadLetter[]): Promise<void> {
-    return this.#write(pieces(letters).map(lettersBatch));
+    return this.#write(() => pieces(letters).map(lettersBatch));
   }
 
-  remove(ids: readonly LetterId[]): Promise<void> {
-    const batches: Batch[] = [];
-    for (let at = 0; at < ids.length; at += LETTERS_MAX) {
-      batches.push(lettersGoneBatch(ids.slice(at, at + LETTERS_MAX)));
-    }
-    return this.#write(batches);
+  /**
+   * `ids` looks at what is stored, and is called only when its turn has come: nothing is stored between that look and the
+   * removal, which would else take away what was stored under the same name meanwhile.
+   */
+  remove(ids: () => AsyncIterable<LetterId>): Promise<void> {
+    return this.#write(() => goneBatches(ids()));
   }
 
-  /** Makes the table when it is not there. */
+  /**
+   * Makes the table when it is not there, and fences off the host that wrote to it before. It comes before the first write
+   * stream of a table is raised: a host that lost its tables must find that it lost this one too.
+   */
   prepare(): Promise<void> {
-    return this.#write([]);
+    return this.#write(() => []);
   }
 
   close(): void {
@@ -64,7 +73,7 @@ export class DeadLetterBox {
     this.#stream = null;
   }
 
-  #write(batches: readonly Batch[]): Promise<void> {
+  #write(batches: () => Iterable<Batch> | AsyncIterable<Batch>): Promise<void> {
     const turn = this.#turn.then(async () => {
       try {
         await this.#writeNow(batches);
@@ -77,11 +86,11 @@ export class DeadLetterBox {
     return turn;
   }
 
-  async #writeNow(batches: readonly Batch[]): Promise<void> {
+  async #writeNow(batches: () => Iterable<Batch> | AsyncIterable<Batch>): Promise<void> {
     const stream = this.#stream ?? (await this.#open());
     this.#stream = stream;
     let bytes = 0;
-    for (const batch of batches) {
+    for await (const batch of batches()) {
       await stream.write(batch);
       bytes += batch.bytes;
       if (bytes < COMMIT_BYTES) continue;
@@ -92,7 +101,7 @@ export class DeadLetterBox {
   }
 
   async #open(): Promise<CheckpointedStream> {
-    const { sink, target, writer, run } = this.#options;
+    const { sink, target, writer, run, claim } = this.#options;
     await sink.ensure?.({
       table: target,
       writer,
@@ -108,7 +117,7 @@ export class DeadLetterBox {
     if (stored instanceof UrutauError) throw stored;
     const checkpoint = stored === null ? null : decodeCheckpoint(stored, target);
     // Another host has taken over meanwhile, and what it has is not taken back.
-    if (this.#wasOpen && checkpoint && checkpoint.run !== run) throw superseded(target, checkpoint.writer);
+    if (claim.isMade && checkpoint && checkpoint.run !== run) throw superseded(target, checkpoint.writer);
     const number = (checkpoint?.stream ?? 0) + 1;
     const stream = new CheckpointedStream({
       table: target,
@@ -122,7 +131,7 @@ export class DeadLetterBox {
     };
     try {
       await stream.commit(AT_REST);
-      this.#wasOpen = true;
+      claim.isMade = true;
       return stream;
     } catch (error) {
       stream.close();
@@ -140,6 +149,17 @@ export class DeadLetterBox {
       remedy: isRefusal ? `Make ${target} take the row, or let the table pause (onPoison: pause).` : remedy,
     });
   }
+}
+
+async function* goneBatches(ids: AsyncIterable<LetterId>): AsyncGenerator<Batch, void> {
+  let gone: LetterId[] = [];
+  for await (const { pipeline, target, position } of ids) {
+    gone.push({ pipeline, target, position });
+    if (gone.length < LETTERS_MAX) continue;
+    yield lettersGoneBatch(gone);
+    gone = [];
+  }
+  if (gone.length > 0) yield lettersGoneBatch(gone);
 }
 
 function pieces(letters: readonly DeadLetter[]): DeadLetter[][] {

@@ -35,6 +35,11 @@ export interface LetterId {
 
 const KEY = ['pipeline', 'target', 'position'] as const;
 
+/** The first ordinal of what a write stream sets aside: a count follows. Those of a later stream are greater. */
+export function firstOrdinal(stream: number): bigint {
+  return BigInt(stream) << 32n;
+}
+
 export const DEAD_LETTER_SHAPE: TableShape = {
   fields: [
     new Field('pipeline', arrowTypeOf('string'), false),

@@ -3,7 +3,7 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.ts';
 import { faultPoint } from '../../fault-point.ts';
 import type { Batch } from '../batch.ts';
 import type { CheckpointedStream, Position, TableStream } from '../checkpointed-stream.ts';
-import type { DeadLetter } from './dead-letter.ts';
+import { type DeadLetter, firstOrdinal } from './dead-letter.ts';
 import { type Diverted, divert, keysOfRow, type Refusal } from './divert.ts';
 import type { QuarantinedKeys } from './quarantined-keys.ts';
 
@@ -27,8 +27,8 @@ export interface QuarantiningStreamOptions {
   store: (letters: readonly DeadLetter[]) => Promise<void>;
   /** The changes that a commit has set aside. */
   quarantined: (letters: readonly SetAside[]) => void;
-  /** A truncate that is durable has made dead letters of the table void. */
-  voided: () => void;
+  /** A truncate that is durable has made the dead letters of the table void whose ordinals are below `before`. */
+  voided: (before: bigint) => void;
   wallMs: () => number;
 }
 
@@ -41,8 +41,6 @@ type Entry =
 
 /** Dead letters wait for the table's commit only up to here. */
 const LETTERS_BYTES_MAX = 8 * 1024 * 1024;
-/** The ordinal of a dead letter is the number of the write stream and its own number in it. */
-const PER_STREAM = 1n << 32n;
 const ALSO_REFUSED = 'the target refuses it, as it does another row of the same commit, of which it told why';
 
 /**
@@ -163,8 +161,8 @@ export class QuarantiningStream implements TableStream {
   #truncate(attempt: Attempt, number: number): void {
     if (attempt.keys.size === 0) return;
     attempt.keys.clear();
-    attempt.voids = true;
     const ordinal = attempt.nextOrdinal();
+    attempt.voidBefore = ordinal;
     for (const [later, rows] of this.#refusals) if (later > number) this.#join(attempt.keys, later, rows, ordinal);
   }
 
@@ -172,16 +170,16 @@ export class QuarantiningStream implements TableStream {
     await this.#storeLetters(attempt);
     const keys = attempt.keys.copy();
     const through = attempt.next++;
-    const { told, voids } = attempt;
+    const { told, voidBefore } = attempt;
     attempt.told = [];
-    attempt.voids = false;
+    attempt.voidBefore = null;
     attempt.committing = attempt.stream.commit(position, keys.stored()).then(
       (checkpoint) => {
         if (attempt !== this.#attempt || this.#closed) return;
         this.#durable = { position, keys };
         this.#forget(through);
         if (told.length > 0) this.#options.quarantined(told);
-        if (voids) this.#options.voided();
+        if (voidBefore !== null) this.#options.voided(voidBefore);
         done.resolve(checkpoint);
       },
       (error) => attempt.breaks(error),
@@ -193,6 +191,8 @@ export class QuarantiningStream implements TableStream {
     attempt.letterBytes = 0;
     if (letters.length === 0) return;
     await this.#options.store(letters);
+    // Another write stream may be open by now, to which nothing that this one would do is welcome.
+    if (this.#closed) throw closed(this.#options.table);
     faultPoint('host.letters.stored');
     attempt.told.push(...letters.map(({ key, op, code, reason }) => ({ key, op, code, reason })));
   }
@@ -291,7 +291,8 @@ class Attempt {
   letterBytes = 0;
   /** Durable, and to be told with the commit that covers them. */
   told: SetAside[] = [];
-  voids = false;
+  /** Ordinal of the last truncate since the last commit. */
+  voidBefore: bigint | null = null;
   /** The commit that runs, whatever comes of it. */
   committing: Promise<void> = Promise.resolve();
   #breakage: { error: unknown } | null = null;
@@ -323,7 +324,7 @@ class Attempt {
   }
 
   nextOrdinal(): bigint {
-    return BigInt(this.stream.number) * PER_STREAM + this.#letters++;
+    return firstOrdinal(this.stream.number) + this.#letters++;
   }
 }
 

@@ -6,7 +6,7 @@ import type { SinkPort } from '../sink/port.ts';
 import { superseded } from '../superseded.ts';
 import { ensureRequest } from '../table/ensure-request.ts';
 import type { TableSettings } from '../table/table.ts';
-import type { DeadLetter, LetterId } from './dead-letter.ts';
+import type { DeadLetter } from './dead-letter.ts';
 import type { DeadLetterBox } from './dead-letter-box.ts';
 import { type Effect, effectBatch, effectsOf, shapeOf } from './effects.ts';
 import { QuarantinedKeys } from './quarantined-keys.ts';
@@ -57,10 +57,11 @@ export async function replay(options: ReplayOptions): Promise<Replayed> {
   };
 }
 
-/** Removes the dead letters that count for no key any more. */
-export async function sweepVoid(options: ReplayOptions): Promise<void> {
-  const now = QuarantinedKeys.of((await storedCheckpoint(options)) ?? {});
-  await sweep(options, { before: now, now });
+/** Removes the dead letters whose ordinals are below `before`, of a table that may be carried meanwhile. */
+export function removeOlder({ letters, box }: ReplayOptions, before: bigint): Promise<void> {
+  return box.remove(async function* () {
+    for await (const letter of letters()) if (letter.ordinal < before) yield letter;
+  });
 }
 
 interface Applied {
@@ -203,25 +204,19 @@ function identityOf({ v, writer, run, source, stream, schemaId, shape }: Checkpo
 /** The stream of a commit without rows is never opened. */
 const NO_ROWS: TableShape = { fields: [], primaryKey: [], before: 'none' };
 
-const REMOVED_AT_ONCE = 10_000;
-
-/** Answers how many dead letters counted before and do so no more. */
+/** Removes the dead letters that count no more, and answers how many of them counted before. */
 async function sweep(
   { letters, box }: ReplayOptions,
   { before, now }: { before: QuarantinedKeys; now: QuarantinedKeys },
 ): Promise<number> {
   let applied = 0;
-  let gone: LetterId[] = [];
-  for await (const letter of letters()) {
-    const hashes = effectsOf(letter).map(({ key }) => key.hash);
-    if (hashes.some((hash) => now.counts(hash, letter))) continue;
-    if (hashes.some((hash) => before.counts(hash, letter))) applied++;
-    const { pipeline, target, position } = letter;
-    gone.push({ pipeline, target, position });
-    if (gone.length < REMOVED_AT_ONCE) continue;
-    await box.remove(gone);
-    gone = [];
-  }
-  if (gone.length > 0) await box.remove(gone);
+  await box.remove(async function* () {
+    for await (const letter of letters()) {
+      const hashes = effectsOf(letter).map(({ key }) => key.hash);
+      if (hashes.some((hash) => now.counts(hash, letter))) continue;
+      if (hashes.some((hash) => before.counts(hash, letter))) applied++;
+      yield letter;
+    }
+  });
   return applied;
 }

@@ -5,6 +5,7 @@ import type { Log } from '../../observe/log.ts';
 import type { Batch } from '../batch.ts';
 import { CheckpointedStream, type Position, type TableStream } from '../checkpointed-stream.ts';
 import type { InFlightWindow } from '../in-flight.ts';
+import { firstOrdinal } from '../quarantine/dead-letter.ts';
 import type { DeadLetterBox } from '../quarantine/dead-letter-box.ts';
 import { QuarantinedKeys } from '../quarantine/quarantined-keys.ts';
 import { QuarantiningStream } from '../quarantine/quarantining-stream.ts';
@@ -36,8 +37,8 @@ export interface SessionContext {
   wallMs: () => number;
   committed: (millis: number) => void;
   deadLetters: DeadLetterBox;
-  /** Dead letters of the table no longer count, and may go. */
-  lettersVoid: (table: Table) => void;
+  /** Dead letters of the table whose ordinals are below `before` no longer count, and may go. */
+  lettersVoid: (table: Table, before: bigint) => void;
   /** An offset is durable in the destination. */
   confirm: (table: string, offset: string) => void;
 }
@@ -245,6 +246,7 @@ export class TableTask {
       if (!isPicture(beginning.position)) this.#acceptShape(shape);
       const position = await this.#ensure(shape, beginning);
       faultPoint('host.target.ensured');
+      if (this.#quarantines(beginning.keys)) await this.#context.deadLetters.prepare();
       const relay = new Relay({
         table: table.settings.target,
         stream: this.#openStream(shape, { ...beginning, position }),
@@ -268,7 +270,7 @@ export class TableTask {
         faultPoint('host.stream.raised');
         // One that was asked for since then is the next session's.
         if (this.#start.resync) table.resyncAsked = false;
-        if (this.#start.voidsLetters) this.#context.lettersVoid(table);
+        if (this.#start.voidsLetters) this.#context.lettersVoid(table, firstOrdinal(this.#start.stream));
         const ended = await body(relay);
         await relay.commitNow();
         return ended === 'drained' ? ended : after(last!);
@@ -315,8 +317,7 @@ export class TableTask {
         },
         stored,
       });
-    // Keys that are quarantined stay so, whatever the file says by now: their later changes may not pass the earlier.
-    if (onPoison !== 'quarantine' && keys.size === 0) return open(stream, stored);
+    if (!this.#quarantines(keys)) return open(stream, stored);
     return new QuarantiningStream({
       pipeline: writer,
       run,
@@ -333,9 +334,16 @@ export class TableTask {
         table.quarantined(letters);
         for (const letter of letters) log.warn('change quarantined', { table: table.name, ...letter });
       },
-      voided: () => this.#context.lettersVoid(table),
+      voided: (before) => this.#context.lettersVoid(table, before),
       wallMs,
     });
+  }
+
+  /** Keys that are quarantined stay so, whatever the file says by now: their later changes may not pass the earlier. */
+  #quarantines(keys: QuarantinedKeys): boolean {
+    if (this.table.settings.onPoison !== 'quarantine') return keys.size > 0;
+    if (this.#context.sink.positions === 'store') throw cannotQuarantine(this.#context.sink.name);
+    return true;
   }
 
   /** Makes the target ready; refuses one that holds rows which no checkpoint explains. */
@@ -408,6 +416,13 @@ function notEmpty(target: string): UrutauError {
         'Name another target, empty this one, or run `urutau-host table resync` to have it truncated and filled anew.',
     },
   );
+}
+
+/** Without numbers of streams and cuts it is not certain which row a refusal speaks of. */
+function cannotQuarantine(sink: string): UrutauError {
+  return new UrutauError('config-invalid', `onPoison: quarantine needs a sink with commit/1, which ${sink} is not`, {
+    remedy: 'Write onPoison: pause or stop.',
+  });
 }
 
 function cannotBeTold(table: string): UrutauError {

@@ -50,7 +50,13 @@ function session(names: string[], { untilCaughtUp = false, table: more = {} as P
         faulted: (table, error) => void table.apply({ kind: 'fault', reason: reasonOf(error) }),
         announced: () => {},
         committed: () => {},
-        deadLetters: new DeadLetterBox({ sink: sink.port, target: 'urutau_dead_letters', writer: 'shop', run: 'r1' }),
+        deadLetters: new DeadLetterBox({
+          sink: sink.port,
+          target: 'urutau_dead_letters',
+          writer: 'shop',
+          run: 'r1',
+          claim: { isMade: false },
+        }),
         lettersVoid: () => {},
         opened: (handle) => handles.push(handle),
       },
@@ -94,6 +100,29 @@ test('a table that is paused while it is being assigned is not carried; the sess
   ]);
   stop.abort();
   await second;
+});
+
+test('the dead letters are made ready, and whoever wrote them before is fenced off, before a table is raised', async () => {
+  const { sink, run, stop, become } = session(['orders'], { table: { onPoison: 'quarantine' } });
+  const running = run();
+  await become('orders snapshotting');
+  stop.abort();
+  await running;
+
+  expect(sink.commits.map(({ table }) => table).slice(0, 2)).toEqual(['urutau_dead_letters', 'orders']);
+});
+
+test('quarantine is refused where the sink cannot say of which write stream a row was refused', async () => {
+  const { sink, tables, run, stop, become } = session(['orders'], { table: { onPoison: 'quarantine' } });
+  sink.positions = 'store';
+  const running = run();
+  await become('orders paused');
+  stop.abort();
+  await running;
+
+  expect(tables[0]!.state).toMatchObject({
+    reason: { code: 'config-invalid', message: 'onPoison: quarantine needs a sink with commit/1, which small is not' },
+  });
 });
 
 test('a resync that is asked for while the table begins is left for the next session', async () => {

@@ -94,6 +94,7 @@ export class SmallSink {
   /** Runs before a commit is stored; what it throws is the answer. `number` counts the table's commits from 0. */
   whileCommitting: (table: string, number: number) => Promise<void> | void = () => {};
   truncate = true;
+  positions: SinkPort['positions'] = 'sink';
 
   get port(): SinkPort {
     return {
@@ -101,7 +102,7 @@ export class SmallSink {
       streamsMax: null,
       takesEvents: true,
       capabilities: { truncate: this.truncate },
-      positions: 'sink',
+      positions: this.positions,
       ensure: null,
       checkpoints: async (tables) => new Map(tables.map((table) => [table, this.stored.get(table) ?? null])),
       open: (table) => this.#open(table),

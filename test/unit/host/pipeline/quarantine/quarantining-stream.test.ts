@@ -71,7 +71,8 @@ function quarantining(
   const destination = new Destination();
   const told: SetAside[] = [];
   const failures: UrutauError[] = [];
-  const voided = { count: 0 };
+  const voided: bigint[] = [];
+  const ordinals: bigint[] = [];
   const stream = new QuarantiningStream({
     pipeline: 'shop',
     run: 'r1',
@@ -90,15 +91,16 @@ function quarantining(
     keys: QuarantinedKeys.none(),
     takesRefusals: true,
     store: async (letters) => {
+      ordinals.push(...letters.map(({ ordinal }) => ordinal));
       destination.events.push(`letters ${letters.map(({ key }) => key.slice(7, 8)).join(' ')}`);
     },
     quarantined: (letters) => told.push(...letters),
-    voided: () => voided.count++,
+    voided: (before) => voided.push(before),
     wallMs: () => 0,
     ...more,
   });
   stream.onFailure = (error) => failures.push(error);
-  return { stream, destination, told, failures, voided };
+  return { stream, destination, told, failures, voided, ordinals };
 }
 
 test('a refused row is set aside before the rows around it are durable, and they are written once more', async () => {
@@ -149,7 +151,7 @@ test('rows that flow behind a commit which is refused are written once more behi
 });
 
 test('a truncate makes what was set aside void, and a row that is refused after it is set aside anew', async () => {
-  const { stream, destination, voided } = quarantining();
+  const { stream, destination, voided, ordinals } = quarantining();
   destination.refuses.add('B');
   await stream.commit(at('start'));
 
@@ -160,7 +162,9 @@ test('a truncate makes what was set aside void, and a row that is refused after 
 
   expect(destination.events.at(-1)).toMatch(/: A truncate C at one$/);
   expect(quarantined).toHaveLength(1);
-  expect(voided.count).toBe(1);
+  // Those of the last attempt: the one before the truncate is void, the one behind it is not.
+  expect(voided).toHaveLength(1);
+  expect(ordinals.slice(-2).map((ordinal) => ordinal < voided[0]!)).toEqual([true, false]);
 
   destination.refuses.clear();
   await stream.write(truncate());
@@ -198,6 +202,27 @@ test('where the dead letters cannot be written no commit covers their rows', asy
 
   expect(destination.events).toEqual(['1:  at start', '2:  at start']);
   expect(failures).toEqual([away]);
+});
+
+test('a stream that is closed while its dead letters are being stored commits nothing more', async () => {
+  let stored = () => {};
+  const storing = new Promise<void>((resolve) => {
+    stored = resolve;
+  });
+  const { stream, destination } = quarantining({ store: () => storing });
+  destination.refuses.add('A');
+  await stream.commit(at('start'));
+  await stream.write(batch('AB'));
+  const commit = stream.commit(at('one'));
+  commit.catch(() => {});
+  await expect.poll(() => destination.events.length).toBe(2);
+
+  stream.close();
+  stored();
+  await expect(commit).rejects.toThrow('was closed');
+  await new Promise(setImmediate);
+
+  expect(destination.events).toEqual(['1:  at start', '2:  at start']);
 });
 
 function batch(ids: string): Batch {
