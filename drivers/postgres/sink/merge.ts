@@ -60,12 +60,13 @@ export const MAY_TRUNCATE_SQL = `
            select from pg_constraint f where f.contype = 'f' and f.confrelid = c.oid and f.conrelid <> c.oid) as may
     from (select $1::regclass as oid) c`;
 
-/** Name of the setting in which `refusedSql` leaves its answer. */
-export const REFUSED_SETTING = 'urutau.refused';
+/** Reads what `refusedSql` has found: ordinals, and the fields of the first one's error. */
+export const REFUSED_ANSWER_SQL =
+  "select current_setting('urutau.refused') as refused, nullif(current_setting('urutau.refusal'), '')::json as error";
 
 /**
- * Merges the staged changes key by key, and notes the ordinals of those that a value or a constraint forbids, at most
- * `max` of them. It is to be rolled back.
+ * Merges the staged changes key by key, and notes those that a value or a constraint forbids, at most `max` of them
+ * (`REFUSED_ANSWER_SQL`). It is to be rolled back.
  */
 export function refusedSql(plan: TablePlan, { hasDeletes }: MergeContent, max: number): string {
   const key = keyValues(plan);
@@ -78,7 +79,7 @@ export function refusedSql(plan: TablePlan, { hasDeletes }: MergeContent, max: n
   );
   // A column may have the name of a variable.
   const block = `#variable_conflict use_column
-    declare r record; refused text := ''; refusals int := 0;
+    declare r record; refused text := ''; refusals int := 0; error text := ''; state text; con text; col text;
     begin
       ${deletes === undefined ? '' : `${deletes};`}
       for r in select * from (select distinct on (${key}) * from ${plan.stage.name} order by ${key}, o desc) s where not d order by o loop
@@ -87,10 +88,14 @@ export function refusedSql(plan: TablePlan, { hasDeletes }: MergeContent, max: n
         exception when data_exception or integrity_constraint_violation then
           refused := refused || ' ' || r.o;
           refusals := refusals + 1;
+          if refusals = 1 then
+            get stacked diagnostics state = returned_sqlstate, con = constraint_name, col = column_name;
+            error := json_build_object('code', state, 'constraint', nullif(con, ''), 'column', nullif(col, ''))::text;
+          end if;
           exit when refusals >= ${max};
         end;
       end loop;
-      perform set_config('${REFUSED_SETTING}', refused, true);
+      perform set_config('urutau.refused', refused, true), set_config('urutau.refusal', error, true);
     end`;
   return `do ${literal(block)}`;
 }

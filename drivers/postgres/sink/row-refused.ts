@@ -1,7 +1,7 @@
 import { UrutauError } from '@urutau/sdk';
 import type pg from 'pg';
 import { asPgError } from '../connection.ts';
-import { givenKeySql, type MergeContent, mergeSql, REFUSED_SETTING, refusedSql, stagedKeySql } from './merge.ts';
+import { givenKeySql, type MergeContent, mergeSql, REFUSED_ANSWER_SQL, refusedSql, stagedKeySql } from './merge.ts';
 import type { RowLocator } from './row-locator.ts';
 import type { TablePlan } from './table-plan.ts';
 
@@ -30,10 +30,20 @@ export function sqlStateOf(error: unknown): string | undefined {
   return (error as { code?: string } | null)?.code;
 }
 
-/** The server's message and detail quote values, so they are not told and not even kept as the cause. */
-export function rowRefused(plan: TablePlan, error: pg.DatabaseError, where: RefusedRow): UrutauError {
+/** What is told of the server's error: its message and detail quote values, so they are not even kept as the cause. */
+export interface Refusal {
+  code?: string | undefined;
+  constraint?: string | null | undefined;
+  column?: string | null | undefined;
+}
+
+export function rowRefused(plan: TablePlan, error: Refusal, where: RefusedRow): UrutauError {
   const constraint = error.constraint ? `, constraint ${error.constraint}` : '';
-  return refused(plan, { column: error.column, ...where }, `${reasonOf(error)} (SQLSTATE ${error.code}${constraint})`);
+  return refused(
+    plan,
+    { ...(error.column ? { column: error.column } : {}), ...where },
+    `${reasonOf(error)} (SQLSTATE ${error.code}${constraint})`,
+  );
 }
 
 /** `reason` says what is wrong without the value. */
@@ -87,62 +97,78 @@ export async function findRefused(
   plan: TablePlan,
   content: MergeContent,
   locator: RowLocator,
-): Promise<RefusedRow> {
-  if (plan.mode.kind === 'append') return {};
+): Promise<{ where: RefusedRow; error: Refusal | null }> {
+  if (plan.mode.kind === 'append') return { where: {}, error: null };
   const found = await refusedOneByOne(client, plan, content);
-  const first = found[0] ?? (await firstRefusedByHalves(client, plan, content));
+  const [first, error] = found.error
+    ? [found.ordinals[0]!, found.error]
+    : await firstRefusedByHalves(client, plan, content);
   const { rows } = await client.query(stagedKeySql(plan, first));
-  const more = found.slice(1).flatMap((ordinal) => {
+  const more = found.ordinals.slice(1).flatMap((ordinal) => {
     const place = locator.byOrdinal(ordinal);
     return place === null ? [] : [[place.seq, place.row] as const];
   });
-  return { ...locator.byOrdinal(first), key: rows[0]?.key, ...(more.length === 0 ? {} : { more }) };
+  const where = { ...locator.byOrdinal(first), key: rows[0]?.key, ...(more.length === 0 ? {} : { more }) };
+  return { where, error };
 }
 
-/** Their ordinals, ascending. */
-async function refusedOneByOne(client: pg.ClientBase, plan: TablePlan, content: MergeContent): Promise<number[]> {
+interface FoundOneByOne {
+  /** Ascending. */
+  ordinals: number[];
+  /** Of the first; null where there is none. */
+  error: Refusal | null;
+}
+
+async function refusedOneByOne(client: pg.ClientBase, plan: TablePlan, content: MergeContent): Promise<FoundOneByOne> {
   try {
     await client.query(refusedSql(plan, content, REFUSED_MAX));
-    const { rows } = await client.query(`select current_setting('${REFUSED_SETTING}') as refused`);
-    return rows[0].refused.split(' ').filter(Boolean).map(Number);
+    const { rows } = await client.query(REFUSED_ANSWER_SQL);
+    return { ordinals: rows[0].refused.split(' ').filter(Boolean).map(Number), error: rows[0].error };
   } catch (error) {
-    if (isRefusal(error) || /^(42|0A|55)/.test(sqlStateOf(error) ?? '')) return [];
+    if (isRefusal(error) || /^(42|0A|55)/.test(sqlStateOf(error) ?? '')) return { ordinals: [], error: null };
     throw error;
   } finally {
     await client.query('rollback to savepoint merge');
   }
 }
 
-async function firstRefusedByHalves(client: pg.ClientBase, plan: TablePlan, content: MergeContent): Promise<number> {
+/** With its error, where one of the tries met it. */
+async function firstRefusedByHalves(
+  client: pg.ClientBase,
+  plan: TablePlan,
+  content: MergeContent,
+): Promise<[ordinal: number, error: Refusal | null]> {
   const { rows: bounds } = await client.query(`select min(o) as low, max(o) as high from ${plan.stage.name}`);
   let low = Number(bounds[0].low);
   let high = Number(bounds[0].high);
+  let error: Refusal | null = null;
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
-    if (await isRefusedUpTo(client, plan, content, middle)) high = middle;
+    const refusal = await refusalUpTo(client, plan, content, middle);
+    if (refusal) [high, error] = [middle, refusal];
     else low = middle + 1;
   }
-  return low;
+  return [low, error];
 }
 
-async function isRefusedUpTo(
+async function refusalUpTo(
   client: pg.ClientBase,
   plan: TablePlan,
   content: MergeContent,
   ordinal: number,
-): Promise<boolean> {
+): Promise<Refusal | null> {
   try {
     await client.query(mergeSql(plan, { ...content, mayRepeatKeys: true }, ordinal).join('; '));
-    return false;
+    return null;
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    return true;
+    return error;
   } finally {
     await client.query('rollback to savepoint merge');
   }
 }
 
-function reasonOf({ code }: pg.DatabaseError): string {
+function reasonOf({ code }: Refusal): string {
   switch (code) {
     case '22001':
       return 'the text is longer than the column';

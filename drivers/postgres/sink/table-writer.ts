@@ -174,8 +174,8 @@ export class PostgresTableWriter implements TableWriter {
     } catch (error) {
       if (!isRefusal(error)) throw error;
       await client.query('rollback to savepoint merge');
-      const where = await findRefused(client, this.plan, content, locator);
-      throw rowRefused(this.plan, error, { stream: this.stream, ...where });
+      const found = await findRefused(client, this.plan, content, locator);
+      throw rowRefused(this.plan, found.error ?? error, { stream: this.stream, ...found.where });
     }
   }
 

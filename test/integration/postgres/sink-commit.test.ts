@@ -275,6 +275,26 @@ test('a checkpoint is not stored for rows of a stream that is not there', async 
   expect(await other.checkpoint('test', ['people'])).toEqual({ people: { checkpoint: host.previous } });
 });
 
+test('of rows that are refused for different reasons the one that is named is named with its own', async () => {
+  const { uri, client } = await freshDatabase(inject('postgres15'), 'sink');
+  const shape = shapeOf({ id: 'int64', name: 'string', amount: 'int32' }, ['id']);
+  // A merge goes by key, and so meets the later change first.
+  await client.query(`create table people (id bigint primary key, name text not null, amount int,
+    constraint small check (amount < 10))`);
+  const host = await openTable(openSink(uri), 'people', shape);
+  await host.write([
+    { op: 'c', after: { id: 2n, name: 'x', amount: 50 } },
+    { op: 'u', after: { id: 1n, name: null, amount: 1 } },
+  ]);
+
+  const { message, context } = await host.commit().catch((error) => error);
+  expect(message).toBe(
+    'public.people refuses the row with key {"id": 2}: a check constraint fails (SQLSTATE 23514, constraint small)',
+  );
+  expect(context).toMatchObject({ seq: 1, row: 0, more: [[1, 1]] });
+  expect(context.column).toBeUndefined();
+});
+
 test('a commit that is refused names all rows that a constraint forbids, whatever the columns are called', async () => {
   const { uri, client } = await freshDatabase(inject('postgres15'), 'sink');
   const shape = shapeOf({ r: 'int64', refused: 'int32', o: 'string' }, ['r']);
