@@ -16,6 +16,7 @@ import { DeadLetterBox, type LettersClaim } from './quarantine/dead-letter-box.t
 import type { SetAside } from './quarantine/quarantining-stream.ts';
 import { deadLettersOf } from './quarantine/read-letters.ts';
 import { type Replayed, type ReplayOptions, removeOlder, replay } from './quarantine/replay.ts';
+import { isRefusal } from './refusal.ts';
 import { runSession, type SessionEnd, type SessionHandle } from './session.ts';
 import type { SinkPort } from './sink/port.ts';
 import { openSink } from './sink/sink.ts';
@@ -334,9 +335,7 @@ export class Pipeline {
       ...(context.key === undefined ? {} : { key: context.key }),
     });
     table.apply({ kind: 'fault', reason: reasonOf(error) });
-    if (table.settings.onPoison === 'stop' && (code === 'row-refused' || code === 'row-too-large')) {
-      this.#end(error);
-    }
+    if (table.settings.onPoison === 'stop' && isRefusal(error)) this.#end(error);
     // The other run needs the slot, and whatever else a source lends to one reader only.
     if (code === 'superseded' && this.tables.every(isSuperseded)) this.#end(error);
   }

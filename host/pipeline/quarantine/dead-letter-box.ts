@@ -2,6 +2,7 @@ import { asUrutauError, encodeSchema, rowSchema, UrutauError } from '@urutau/con
 import { decodeCheckpoint } from '../../checkpoint/checkpoint.ts';
 import type { Batch } from '../batch.ts';
 import { CheckpointedStream } from '../checkpointed-stream.ts';
+import { isRefusal } from '../refusal.ts';
 import type { SinkPort } from '../sink/port.ts';
 import { superseded } from '../superseded.ts';
 import { DEAD_LETTER_SHAPE, type DeadLetter, type LetterId, lettersBatch, lettersGoneBatch } from './dead-letter.ts';
@@ -141,12 +142,13 @@ export class DeadLetterBox {
 
   /** A refusal here says nothing of the row of the table, which is not to be quarantined for it. */
   #explained(error: unknown): UrutauError {
-    const { code, message, remedy } = asUrutauError(error, 'sink-unavailable');
+    const known = asUrutauError(error, 'sink-unavailable');
+    const { code, message, remedy } = known;
     const { target } = this.#options;
-    const isRefusal = code === 'row-refused' || code === 'row-too-large';
-    return new UrutauError(isRefusal ? 'precondition-failed' : code, `the dead letters in ${target}: ${message}`, {
+    const refused = isRefusal(known);
+    return new UrutauError(refused ? 'precondition-failed' : code, `the dead letters in ${target}: ${message}`, {
       cause: error,
-      remedy: isRefusal ? `Make ${target} take the row, or let the table pause (onPoison: pause).` : remedy,
+      remedy: refused ? `Make ${target} take the row, or let the table pause (onPoison: pause).` : remedy,
     });
   }
 }

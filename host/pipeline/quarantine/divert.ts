@@ -1,6 +1,7 @@
 import { asIpcStream, changeSchema, encodeSchemaHeader, type TableShape, UrutauError } from '@urutau/contract';
 import type { Schema } from 'apache-arrow';
 import { type Batch, batchOf } from '../batch.ts';
+import type { Refusal } from '../refusal.ts';
 import { type BatchColumns, bytesAt, columnsOf, isNull, viewOf } from './batch-columns.ts';
 import { rowJson } from './cell-text.ts';
 import { type ChangedKeys, changedKeys, named } from './change-keys.ts';
@@ -14,11 +15,6 @@ export interface Diverted {
   /** The batch's row of each row that passes; null where all do. */
   rows: readonly number[] | null;
   letters: DeadLetter[];
-}
-
-export interface Refusal {
-  code: string;
-  reason: string;
 }
 
 export interface DivertOptions {

@@ -3,8 +3,9 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.ts';
 import { faultPoint } from '../../fault-point.ts';
 import type { Batch } from '../batch.ts';
 import type { CheckpointedStream, Position, TableStream } from '../checkpointed-stream.ts';
+import { type Refusal, type RefusedRow, refusedRows } from '../refusal.ts';
 import { type DeadLetter, firstOrdinal } from './dead-letter.ts';
-import { type Diverted, divert, keysOfRow, type Refusal } from './divert.ts';
+import { type Diverted, divert, keysOfRow } from './divert.ts';
 import type { QuarantinedKeys } from './quarantined-keys.ts';
 
 export interface QuarantiningStreamOptions {
@@ -41,7 +42,6 @@ type Entry =
 
 /** Dead letters wait for the table's commit only up to here. */
 const LETTERS_BYTES_MAX = 8 * 1024 * 1024;
-const ALSO_REFUSED = 'the target refuses it, as it does another row of the same commit, of which it told why';
 
 /**
  * The write stream of a table with `onPoison: quarantine`. It keeps the batches that no commit has covered. When the sink
@@ -221,17 +221,14 @@ export class QuarantiningStream implements TableStream {
 
   /** Throws the error itself where it does not say which row of ours was refused. */
   #noteRefusal(attempt: Attempt, error: UrutauError): void {
-    const { code, message, context } = error;
-    const { stream, seq, row, more = [] } = context;
-    const isRefusal = code === 'row-refused' || code === 'row-too-large';
+    const { stream } = error.context;
     const isOurs = stream === undefined || stream === attempt.stream.number;
-    if (!isRefusal || !isOurs || !this.#options.takesRefusals) throw error;
-    if (!this.#note(attempt, seq, row, { code, reason: message })) throw error;
-    for (const [seq, row] of more) this.#note(attempt, seq, row, { code, reason: ALSO_REFUSED });
+    const rows = isOurs && this.#options.takesRefusals ? refusedRows(error) : [];
+    if (rows.filter((row) => this.#note(attempt, row)).length === 0) throw error;
   }
 
   /** False for a row that is not ours, or was set aside and is refused all the same: that would never end. */
-  #note(attempt: Attempt, seq: number | undefined, row: number | undefined, refusal: Refusal): boolean {
+  #note(attempt: Attempt, { seq, row, ...refusal }: RefusedRow): boolean {
     const sent = attempt.sent.get(seq ?? -1);
     const own = row === undefined ? undefined : sent?.rows === null ? row : sent?.rows[row];
     if (sent === undefined || own === undefined) return false;

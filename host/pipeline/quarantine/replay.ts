@@ -2,6 +2,7 @@ import { changeSchema, encodeSchemaHeader, type TableShape, UrutauError } from '
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../checkpoint/checkpoint.ts';
 import { faultPoint } from '../../fault-point.ts';
 import { CheckpointedStream, type StreamIdentity } from '../checkpointed-stream.ts';
+import { refusedRows } from '../refusal.ts';
 import type { SinkPort } from '../sink/port.ts';
 import { superseded } from '../superseded.ts';
 import { ensureRequest } from '../table/ensure-request.ts';
@@ -184,13 +185,15 @@ async function applyTogether(
       faultPoint('host.letters.applied');
       return { keys: left, refused: [...refused, ...failed], checkpoint: done };
     } catch (error) {
-      const known = error instanceof UrutauError ? error : null;
-      const isRefusal = known?.code === 'row-refused' || known?.code === 'row-too-large';
-      const effect = sent.get(known?.context.seq ?? -1);
-      if (!known || !isRefusal || effect === undefined) throw error;
-      waiting = waiting.filter((other) => other !== effect);
-      const { key, letter } = effect;
-      failed.push({ hash: key.hash, key: key.text, letter, code: known.code, reason: known.message });
+      const before = waiting.length;
+      for (const { seq, code, reason } of error instanceof UrutauError ? refusedRows(error) : []) {
+        const effect = sent.get(seq ?? -1);
+        if (effect === undefined) continue;
+        const { key, letter } = effect;
+        waiting = waiting.filter((other) => other !== effect);
+        failed.push({ hash: key.hash, key: key.text, letter, code, reason });
+      }
+      if (waiting.length === before) throw error;
     } finally {
       stream.close();
     }

@@ -44,6 +44,15 @@ const BREACHES: [sentence: string, given: Given, ...lines: string[]][] = [
     },
     'p.yaml:4:37: tables[0].target: is the table of the dead letters; name another target',
   ],
+  [
+    'the table of the dead letters is no target of another table either',
+    {
+      sink: 'sink: {type: postgres, uri: "postgres://h/e"}',
+      tables:
+        'tables: [{source: public.a, target: a, onPoison: quarantine}, {source: public.b, target: urutau_dead_letters}]',
+    },
+    'p.yaml:4:90: tables[1].target: is the table of the dead letters; name another target',
+  ],
   // Rule 1: drivers and fields
   [
     'a pipeline has a name',
