@@ -66,7 +66,7 @@ export class DeadLetterBox {
    * stream of a table is raised: a host that lost its tables must find that it lost this one too.
    */
   prepare(): Promise<void> {
-    return this.#write(() => []);
+    return this.#inTurn(async () => void (await this.#opened()));
   }
 
   close(): void {
@@ -75,9 +75,13 @@ export class DeadLetterBox {
   }
 
   #write(batches: () => Iterable<Batch> | AsyncIterable<Batch>): Promise<void> {
+    return this.#inTurn(() => this.#writeNow(batches()));
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
     const turn = this.#turn.then(async () => {
       try {
-        await this.#writeNow(batches);
+        await work();
       } catch (error) {
         this.close();
         throw this.#explained(error);
@@ -87,18 +91,24 @@ export class DeadLetterBox {
     return turn;
   }
 
-  async #writeNow(batches: () => Iterable<Batch> | AsyncIterable<Batch>): Promise<void> {
-    const stream = this.#stream ?? (await this.#open());
-    this.#stream = stream;
+  async #writeNow(batches: Iterable<Batch> | AsyncIterable<Batch>): Promise<void> {
+    let stream: CheckpointedStream | null = null;
     let bytes = 0;
-    for await (const batch of batches()) {
+    for await (const batch of batches) {
+      // One that breaks meanwhile has lost what was written to it, so it is not followed by another.
+      stream ??= await this.#opened();
       await stream.write(batch);
       bytes += batch.bytes;
       if (bytes < COMMIT_BYTES) continue;
       await stream.commit(AT_REST);
       bytes = 0;
     }
-    if (bytes > 0) await stream.commit(AT_REST);
+    if (bytes > 0) await stream!.commit(AT_REST);
+  }
+
+  async #opened(): Promise<CheckpointedStream> {
+    this.#stream ??= await this.#open();
+    return this.#stream;
   }
 
   async #open(): Promise<CheckpointedStream> {

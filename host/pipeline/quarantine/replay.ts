@@ -96,8 +96,8 @@ async function applyAll(options: ReplayOptions, checkpoint: Checkpoint, all: Qua
     if (!isLast) continue;
     // A key without a dead letter has nothing that waits: its changes are still to come, or a person has removed them.
     const idle = all.hashes().filter((hash) => !tried.has(hash));
-    if (idle.length > 0) state = await applyTogether(options, { shape: null, effects: [], free: idle }, state);
-    return state;
+    // Without one too: from here on no other host sets aside what the sweep would take for void.
+    return applyTogether(options, { shape: null, effects: [], free: idle }, state);
   }
 }
 

@@ -48,6 +48,14 @@ test('a dead letter that comes while older ones are looked at for removal is sto
   expect(sink.commits.map(({ rows }) => rows)).toEqual([0, 1, 2]);
 });
 
+test('where nothing is to be removed the table is not even made', async () => {
+  const { sink, open } = boxes();
+
+  await open('r1').remove(async function* () {});
+
+  expect(sink.commits).toEqual([]);
+});
+
 test('a run that was replaced does not take the dead letters back, not even with a new sink process', async () => {
   const { sink, claim, open } = boxes();
   await open('r1').prepare();
