@@ -9,6 +9,12 @@ export interface Session {
   usable: boolean;
 }
 
+interface Waiting {
+  toHold: boolean;
+  take(session: Session): void;
+  fail(error: Error): void;
+}
+
 export interface PoolOptions {
   config: pg.ClientConfig;
   connectionsMax: number;
@@ -16,11 +22,14 @@ export interface PoolOptions {
   idleMs: number;
 }
 
-/** A bounded set of connections for all tables. A table gets, where it can, one that has its staging table already. */
+/**
+ * A bounded set of connections for all tables. A table gets, where it can, one that has its staging table already. Rows
+ * that hold one until their commit never take the last: that commit may wait for the commit of another table.
+ */
 export class ConnectionPool {
   readonly #options: PoolOptions;
   readonly #idle = new Map<Session, NodeJS.Timeout>();
-  readonly #waiting: { stage: string | null; take(session: Session): void; fail(error: Error): void }[] = [];
+  readonly #waiting: Waiting[] = [];
   readonly #ending = new Set<Promise<void>>();
   #open = 0;
   #closed = false;
@@ -29,17 +38,15 @@ export class ConnectionPool {
     this.#options = options;
   }
 
-  /** True when `acquire` need not wait for another table to release. */
-  get hasFree(): boolean {
-    return this.#waiting.length === 0 && (this.#idle.size > 0 || this.#open < this.#options.connectionsMax);
+  /** True when rows may hold a connection without waiting for another table to release one. */
+  get hasFreeToHold(): boolean {
+    return this.#waiting.length === 0 && this.#free > 1;
   }
 
-  async acquire(stage: string | null = null): Promise<Session> {
+  async acquire(stage: string | null = null, { toHold = false } = {}): Promise<Session> {
     if (this.#closed) throw new Error('the connection pool is closed');
-    const idle = this.#takeIdle(stage);
-    if (idle) return idle;
-    if (this.#open < this.#options.connectionsMax) return this.#connect();
-    return new Promise((take, fail) => this.#waiting.push({ stage, take, fail }));
+    if (this.#free > (toHold ? 1 : 0)) return this.#takeIdle(stage) ?? this.#connect();
+    return new Promise((take, fail) => this.#waiting.push({ toHold, take, fail }));
   }
 
   /** The session must be outside a transaction. One that is not usable is closed. */
@@ -49,7 +56,7 @@ export class ConnectionPool {
       this.#connectForWaiting();
       return;
     }
-    const next = this.#waiting.shift();
+    const next = this.#nextWaiting(this.#free + 1);
     if (next) {
       next.take(session);
       return;
@@ -81,6 +88,15 @@ export class ConnectionPool {
     }
     this.#idle.clear();
     await Promise.all(this.#ending);
+  }
+
+  get #free(): number {
+    return this.#idle.size + this.#options.connectionsMax - this.#open;
+  }
+
+  #nextWaiting(free: number): Waiting | undefined {
+    const index = this.#waiting.findIndex(({ toHold }) => free > (toHold ? 1 : 0));
+    return index < 0 ? undefined : this.#waiting.splice(index, 1)[0];
   }
 
   #takeIdle(stage: string | null): Session | null {
@@ -133,7 +149,7 @@ export class ConnectionPool {
 
   /** A place became free without a session to hand over. */
   #connectForWaiting(): void {
-    const next = this.#closed ? undefined : this.#waiting.shift();
+    const next = this.#closed ? undefined : this.#nextWaiting(this.#free);
     if (next) this.#connect().then(next.take, next.fail);
   }
 }

@@ -96,9 +96,9 @@ export class Segment {
   }
 
   /** Brings everything onto a connection, inside a transaction. */
-  async start(destination: Destination): Promise<Session> {
+  async start(destination: Destination, { toHold = false } = {}): Promise<Session> {
     if (this.#session) return this.#session;
-    const session = await this.#host.pool.acquire(this.#plan.stage.name);
+    const session = await this.#host.pool.acquire(this.#plan.stage.name, { toHold });
     if (this.#discarded) {
       this.#host.pool.release(session);
       throw discardedMeanwhile(this.#plan);
@@ -183,8 +183,8 @@ export class Segment {
     this.#host.held.bytes += rows.message.length;
     if (this.#heldBytes <= HELD_BYTES_MAX) return;
     // No connection is free: memory still is, and a commit may soon need none.
-    if (!this.#host.pool.hasFree && this.#host.held.bytes <= HELD_BYTES_MAX_TOTAL) return;
-    await this.start(destination());
+    if (!this.#host.pool.hasFreeToHold && this.#host.held.bytes <= HELD_BYTES_MAX_TOTAL) return;
+    await this.start(destination(), { toHold: true });
   }
 
   async #send(rows: EncodedRows, seq: number): Promise<void> {

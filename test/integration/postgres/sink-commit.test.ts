@@ -124,6 +124,21 @@ test('more tables than connections are written and committed side by side', asyn
   expect((await client.query(counts)).rows).toEqual(names.map(() => ({ n: 6 })));
 });
 
+test('a table commits while the rows of others hold every connection that rows may hold', async () => {
+  const { uri, client } = await freshDatabase(inject('postgres18'), 'sink');
+  const sink = openSink(uri);
+  const hosts = await Promise.all(Array.from({ length: 9 }, (_, index) => openTable(sink, `t${index}`, SHAPE)));
+  const letters = await openTable(sink, 'letters', SHAPE);
+  const large = 'x'.repeat(600_000);
+  await Promise.all(hosts.map((host) => host.write([{ op: 'c', after: { id: 1n, name: large } }])));
+
+  await letters.write([{ op: 'c', after: { id: 1n, name: 'small' } }]);
+  await letters.commit();
+
+  expect((await client.query('select id from letters')).rows).toEqual([{ id: '1' }]);
+  await Promise.all(hosts.map((host) => host.commit()));
+});
+
 test.each([
   ['a text with a zero byte', 'string', { id: 2n, v: 'a\0b' }, 'v'],
   ['NULL where the target forbids it', 'string', { id: 2n }, 'v'],
