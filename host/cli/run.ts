@@ -8,7 +8,7 @@ import { createLog } from '../observe/pino-log.ts';
 import { HostMetrics } from '../observe/registry.ts';
 import { scraper } from '../observe/scraper.ts';
 import { serveObservation } from '../observe/server.ts';
-import { Pipeline, type PipelineOutcome, type PipelineStatus } from '../pipeline/pipeline.ts';
+import { Pipeline, type PipelineOutcome, type PipelineStatus, type TableStatus } from '../pipeline/pipeline.ts';
 import { notCarriedOut } from '../spec/not-carried-out.ts';
 import { SpecError } from '../spec/problem.ts';
 import type { CommandContext } from './command-context.ts';
@@ -220,7 +220,9 @@ function conclude(
     });
   }
   if (outcome.kind === 'failed') throw outcome.error;
-  return tables.some(({ state }) => state === 'paused') ? EXIT.unfinished : EXIT.fine;
+  const isUnfinished = ({ state, quarantined }: TableStatus) =>
+    state === 'paused' || (outcome.kind === 'caught-up' && quarantined.keys > 0);
+  return tables.some(isUnfinished) ? EXIT.unfinished : EXIT.fine;
 }
 
 function writeSummaryFile(file: string, summary: unknown): void {

@@ -97,6 +97,11 @@ test('a row that the snapshot brings and the target refuses is set aside, and th
 
   expect(await shop.differences()).toEqual([7, 42]);
   expect((await shop.letters()).map(({ op }) => op)).toEqual(['c', 'c']);
+  // Whoever runs it as a copy is told that it is not one.
+  await shop.host.kill();
+  expect(await shop.host.start('--until-caught-up').exitCode()).toBe(3);
+  shop.host.start();
+  await shop.streaming();
   await shop.source.client.query(`delete from orders where id = 7`);
   await shop.caughtUp();
   await shop.mend();
