@@ -103,11 +103,7 @@ function letterOf({ batch, schema, changes, row, changed, ordinal }: LetterOf, o
   return {
     pipeline,
     target,
-    // The ordinal in a chunk means nothing outside of it: what is read again takes the place of what was read before.
-    position:
-      batch.envelope.phase === 'snapshot'
-        ? `snapshot:${key.hash}`
-        : Buffer.from(bytesAt(named(columns, 'offset'), row)).toString('base64'),
+    position: `${placeOf(batch, changes, row)}:${key.hash}`,
     ordinal,
     epoch: keys.epoch,
     key: key.text,
@@ -119,6 +115,15 @@ function letterOf({ batch, schema, changes, row, changed, ordinal }: LetterOf, o
     change: asIpcStream(encodeSchemaHeader(schema), header, body),
     quarantinedMicros: BigInt(wallMs()) * 1000n,
   };
+}
+
+/**
+ * Together with the key it names a change, so that one read again takes the place of the one read before. The ordinal in
+ * a chunk means nothing outside of it, and an offset is unique within one process of the source only (CHG-6).
+ */
+function placeOf({ envelope }: Batch, { columns }: BatchColumns, row: number): string {
+  if (envelope.phase === 'snapshot') return 'snapshot';
+  return Buffer.from(bytesAt(named(columns, 'offset'), row)).toString('base64');
 }
 
 const FOLLOWS: Refusal = { code: 'follows', reason: 'an earlier change of this row was refused' };

@@ -109,6 +109,14 @@ test('rows of the snapshot are named by their key, so that one which is read aga
   expect(one!.position).toMatch(/^snapshot:/);
 });
 
+test('changes of two keys are told apart, also where another process of the source gave them the same offset', () => {
+  const insertOf = (key: bigint) => encode([{ op: 'c', before: null, after: oneRow(key) }]);
+  const positions = [7n, 8n, 7n].map((key) => divertWith(insertOf(key), quarantining([7n, 8n])).letters[0]!.position);
+
+  expect(positions[1]).not.toBe(positions[0]);
+  expect(positions[2]).toBe(positions[0]);
+});
+
 test('a key more than a checkpoint holds is refused, also one that a row only moves to', () => {
   const keys = QuarantinedKeys.none();
   for (let i = 0; i < QUARANTINED_KEYS_MAX - 1; i++) keys.add({ hash: `h${i}`, text: '' }, JOINING);
