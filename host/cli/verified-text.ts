@@ -1,9 +1,7 @@
-import type { Difference } from '../verify/judge.ts';
+import { DIFFERENCES } from '../verify/judge.ts';
 import type { FoundRow } from '../verify/look-again.ts';
 import type { VerifiedTable } from '../verify/verify-pipeline.ts';
 import { count } from './count.ts';
-
-const KINDS: readonly Difference[] = ['missing', 'extra', 'different'];
 
 /** What came of one table, for a person: at most `show` rows of each kind. Ends with a newline. */
 export function verifiedText(table: VerifiedTable, show: number): string {
@@ -15,7 +13,7 @@ function summary({ result, comparison, failure }: VerifiedTable): string {
   if (comparison === null) return `${result}: ${failure!.problem}`;
   const { rows, counts } = comparison;
   if (result === 'equal') return `equal, ${count(rows.source, 'row')}`;
-  const found = KINDS.filter((kind) => counts[kind] > 0).map((kind) => `${number(counts[kind])} ${kind}`);
+  const found = DIFFERENCES.filter((kind) => counts[kind] > 0).map((kind) => `${number(counts[kind])} ${kind}`);
   const unsettled = counts.unsettled > 0 ? [`${count(counts.unsettled, 'row')} changed at every look`] : [];
   const sizes = `${count(rows.source, 'row')} at the source, ${number(rows.destination)} in the destination`;
   return `${result}: ${[...found, ...unsettled].join(', ')} (${sizes})`;
@@ -24,7 +22,7 @@ function summary({ result, comparison, failure }: VerifiedTable): string {
 function detailLines({ comparison, failure, note }: VerifiedTable, show: number): string[] {
   if (failure !== null) return [`  remedy: ${failure.remedy}`];
   const { found, counts, left } = comparison!;
-  const lines = KINDS.flatMap((kind) => {
+  const lines = DIFFERENCES.flatMap((kind) => {
     const shown = found.filter((row) => row.kind === kind).slice(0, show);
     const more = counts[kind] - shown.length;
     return [...shown.map(rowLine), ...(more > 0 ? [`  and ${number(more)} more ${kind}`] : [])];
@@ -39,7 +37,7 @@ function detailLines({ comparison, failure, note }: VerifiedTable, show: number)
 }
 
 function rowLine({ kind, key, columns }: FoundRow): string {
-  return `  ${kind.padEnd('different'.length)}  ${key}${columns.length > 0 ? `: ${columns.join(', ')}` : ''}`;
+  return `  ${kind.padEnd('duplicated'.length)}  ${key}${columns.length > 0 ? `: ${columns.join(', ')}` : ''}`;
 }
 
 function number(value: number): string {

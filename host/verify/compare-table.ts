@@ -3,7 +3,7 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import type { RowPicture } from '../flight/read-rows.ts';
 import { BUCKETS, BucketSums } from './bucket-sums.ts';
 import { type ColumnPair, pairColumns } from './column-pairs.ts';
-import type { Difference } from './judge.ts';
+import { DIFFERENCES, type Difference } from './judge.ts';
 import { type FoundRow, lookAgain } from './look-again.ts';
 import { hashRows, type Side } from './row-hashes.ts';
 
@@ -56,7 +56,7 @@ export async function compareTable(
   const [ofSource, ofDestination] = await bothOf((side) =>
     folded(side === 'source' ? source : destination, pairs, side),
   );
-  const counts = { missing: 0, extra: 0, different: 0, unsettled: 0 };
+  const counts = { missing: 0, extra: 0, different: 0, duplicated: 0, unsettled: 0 };
   const found: FoundRow[] = [];
   const schemas = { source: source.schema, destination: destination.schema };
   const look = { table: table.source, sides, pairs, schemas, looksMax };
@@ -68,7 +68,7 @@ export async function compareTable(
   while (left.length > 0 && found.length < namedMax) {
     const buckets = firstBuckets(left, rowsMax, ofSource, ofDestination);
     const looked = await lookAgain({ ...look, buckets, namedMax: namedMax - found.length });
-    for (const kind of ['missing', 'extra', 'different', 'unsettled'] as const) counts[kind] += looked.counts[kind];
+    for (const kind of [...DIFFERENCES, 'unsettled'] as const) counts[kind] += looked.counts[kind];
     found.push(...looked.found);
     left = left.slice(buckets.length);
   }

@@ -6,8 +6,9 @@ export type Image = {
   readonly version: number | null;
 } | null;
 
-export type Difference = 'missing' | 'extra' | 'different';
-export type Verdict = Difference | 'look-again' | 'equal';
+export const DIFFERENCES = ['missing', 'extra', 'different', 'duplicated'] as const;
+export type Difference = (typeof DIFFERENCES)[number];
+export type Verdict = Exclude<Difference, 'duplicated'> | 'look-again' | 'equal';
 
 /*
  * Whether two rows that did not look alike differ indeed, while both sides change. The sides are read in turn, the source
@@ -44,7 +45,7 @@ function versionOf(image: Image): number | null {
   return image?.version ?? null;
 }
 
-function classOf(source: Image, destination: Image): Difference | 'equal' {
+function classOf(source: Image, destination: Image): Verdict {
   if (sameImage(source, destination)) return 'equal';
   if (destination === null) return 'missing';
   return source === null ? 'extra' : 'different';

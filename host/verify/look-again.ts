@@ -64,7 +64,7 @@ class UncertainRows {
   readonly #inBuckets = new Uint8Array(BUCKETS);
   readonly #rows = new RowTable();
   readonly #described: Readonly<Record<Side, Map<string, Description>>> = { source: new Map(), destination: new Map() };
-  readonly #counts = { missing: 0, extra: 0, different: 0 };
+  readonly #counts = { missing: 0, extra: 0, different: 0, duplicated: 0 };
   readonly #found: FoundRow[] = [];
   #reads = 0;
 
@@ -100,7 +100,13 @@ class UncertainRows {
         if (this.#inBuckets[bucketOf(first)] === 0) continue;
         const slot = this.#slotFor(first, second, read);
         if (slot === -1) continue;
-        if (!this.#rows.see(slot, read)) throw keyNotUnique(table, side, keyText(batch, at, pairs, side));
+        if (!this.#rows.see(slot, read)) {
+          // The key is the source's: there nothing can be compared by it, and in the destination it is a difference.
+          if (side === 'source') throw keyNotUnique(table, keyText(batch, at, pairs, side));
+          this.#takeTwice(slot, () => this.#describe(side, batch, at));
+          continue;
+        }
+        if (!this.#rows.isOpen(slot)) continue;
         const image = { first: row.first[at]!, second: row.second[at]!, version: versions?.[at] ?? null };
         this.#take(side, slot, read, image, () => this.#describe(side, batch, at));
       }
@@ -118,7 +124,7 @@ class UncertainRows {
   /** Only the first read of each side brings rows in: a row that appears later was written after all of this began. */
   #slotFor(first: number, second: number, read: number): number {
     const slot = this.#rows.find(first, second);
-    return slot === -1 && read <= 2 && !this.#rows.has(first, second) ? this.#rows.put(first, second) : slot;
+    return slot === -1 && read <= 2 ? this.#rows.put(first, second) : slot;
   }
 
   #take(side: Side, slot: number, read: number, image: Image, describe: () => Description | null): void {
@@ -131,8 +137,13 @@ class UncertainRows {
       return;
     }
     if (verdict !== 'equal') this.#report(verdict, side, slot, describe);
-    this.#forget(slot);
-    this.#rows.close(slot);
+    this.#close(slot);
+  }
+
+  /** One read of the destination showed two rows of one key, which is certain at once, whatever becomes of the source. */
+  #takeTwice(slot: number, describe: () => Description): void {
+    if (this.#rows.isOpen(slot)) this.#close(slot);
+    if (this.#rows.duplicate(slot)) this.#report('duplicated', 'destination', slot, describe);
   }
 
   #verdict(side: Side, slot: number, read: number, image: Image): Verdict {
@@ -177,10 +188,11 @@ class UncertainRows {
     else if (described.size < this.#options.namedMax || described.has(name)) described.set(name, description);
   }
 
-  #forget(slot: number): void {
+  #close(slot: number): void {
     const name = this.#rows.name(slot);
     this.#described.source.delete(name);
     this.#described.destination.delete(name);
+    this.#rows.close(slot);
   }
 }
 
@@ -204,8 +216,8 @@ function columnsChanged(table: string, side: Side): UrutauError {
   });
 }
 
-function keyNotUnique(table: string, side: Side, key: string): UrutauError {
-  return new UrutauError('precondition-failed', `two rows of ${table} have the same key at the ${side}: ${key}`, {
+function keyNotUnique(table: string, key: string): UrutauError {
+  return new UrutauError('precondition-failed', `two rows of ${table} have the same key at the source: ${key}`, {
     table,
     remedy: 'Name a key in `primaryKey` that is unique at the source.',
   });

@@ -11,8 +11,9 @@ const SEEN = 10;
 const ABSENT = 1;
 const PRESENT = 2;
 const VERSIONED = 3;
-/** In the place of the source's state: nothing is to be found out about the row any more. */
+/** In the place of the source's state: nothing is to be found out about the row any more, and its key may have come twice. */
 const CLOSED = 4;
+const DUPLICATED = 5;
 
 /** Rows by the hash of their key, 44 bytes for each, as integers: half a million of them are no objects. */
 export class RowTable {
@@ -23,16 +24,15 @@ export class RowTable {
   /** Those of them that are not closed. */
   open = 0;
 
-  /** The place of an open row, or -1. A place is good until the next `put`. */
+  /** The place of a row that was ever put in, or -1. A place is good until the next `put`. */
   find(first: number, second: number): number {
     const slot = this.#slotOf(first, second);
-    const state = this.#words[slot + SOURCE]!;
-    return state === 0 || state === CLOSED ? -1 : slot;
+    return this.#words[slot + SOURCE] === 0 ? -1 : slot;
   }
 
-  /** Whether it was ever put in; it may be closed. */
-  has(first: number, second: number): boolean {
-    return this.#words[this.#slotOf(first, second) + SOURCE] !== 0;
+  isOpen(slot: number): boolean {
+    const state = this.#words[slot + SOURCE]!;
+    return state !== 0 && state < CLOSED;
   }
 
   /** The same for the same row, whatever its place. */
@@ -82,16 +82,23 @@ export class RowTable {
     return this.#words[slot + SEEN] === read;
   }
 
+  /** Closes a row that is open. */
   close(slot: number): void {
     this.#words[slot + SOURCE] = CLOSED;
     this.open--;
   }
 
+  /** Notes of a row that is closed that two rows have its key; false when that was known. */
+  duplicate(slot: number): boolean {
+    if (this.#words[slot + SOURCE] === DUPLICATED) return false;
+    this.#words[slot + SOURCE] = DUPLICATED;
+    return true;
+  }
+
   /** The places of all open rows. */
   *openSlots(): Generator<number, void> {
     for (let slot = 0; slot < this.#words.length; slot += WORDS) {
-      const state = this.#words[slot + SOURCE]!;
-      if (state !== 0 && state !== CLOSED) yield slot;
+      if (this.isOpen(slot)) yield slot;
     }
   }
 

@@ -7,6 +7,7 @@ import type { SourcePort } from '../pipeline/source/port.ts';
 import type { TableSpec } from '../spec/pipeline.ts';
 import { awaitPosition } from './await-position.ts';
 import { type CompareOptions, compareTable, type TableComparison } from './compare-table.ts';
+import { DIFFERENCES } from './judge.ts';
 
 export interface VerifyOptions {
   readonly tables: readonly TableSpec[];
@@ -87,7 +88,7 @@ async function undisturbed<T>({ source }: TableSpec, compare: () => Promise<T>):
 }
 
 function resultOf({ counts, left }: TableComparison): VerifiedTable['result'] {
-  if (counts.missing + counts.extra + counts.different > 0) return 'different';
+  if (DIFFERENCES.some((kind) => counts[kind] > 0)) return 'different';
   return counts.unsettled > 0 || left !== null ? 'unsettled' : 'equal';
 }
 

@@ -47,14 +47,15 @@ tables: [{ source: public.parts, target: parts }, { source: public.keys, target:
 
   await copy.query(`
     delete from parts where id = 1; update parts set v = 'planted' where id = 900; insert into parts values (5000, 'x');
-    delete from keys where a = 7; insert into keys values (7, 'c')`);
+    delete from keys where a = 7; insert into keys values (7, 'c');
+    alter table keys drop constraint keys_pkey; insert into keys values (8, 'b')`);
 
   const { code, tables } = await verify(file, {});
   expect(code).toBe(1);
   const found = tables.map(({ comparison }) => comparison!.found.map(({ kind, key }) => `${kind} ${key}`).sort());
   expect(found).toEqual([
     ['different id=900', 'extra id=5000', 'missing id=1'],
-    ['extra a=7, b=c', 'missing a=7, b=b'],
+    ['duplicated a=8, b=b', 'extra a=7, b=c', 'missing a=7, b=b'],
   ]);
 
   await source.query("select pg_create_logical_replication_slot('other', 'pgoutput')");

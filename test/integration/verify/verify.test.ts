@@ -79,8 +79,8 @@ test('planted rows are each named by kind, key and columns while the host stream
   expect(shown.stdout).toContain(
     'public.orders -> public.orders: different: 2 missing, 1 extra, 1 different (1,000 rows at the source, 999 in the destination)\n',
   );
-  expect(shown.stdout).toMatch(/ {2}missing {4}id=[56]\n {2}and 1 more missing\n/);
-  expect(shown.stdout).toContain('  different  id=7: status, amount\n');
+  expect(shown.stdout).toMatch(/ {2}missing {5}id=[56]\n {2}and 1 more missing\n/);
+  expect(shown.stdout).toContain('  different   id=7: status, amount\n');
 });
 
 test('while rows change all the time equal tables are equal, and nothing of the command is left', async () => {

@@ -66,7 +66,7 @@ test('equal tables are read once', async () => {
 
   expect(await compareTable(TABLE, both, LIMITS)).toEqual({
     rows: { source: 500, destination: 500 },
-    counts: { missing: 0, extra: 0, different: 0, unsettled: 0 },
+    counts: { missing: 0, extra: 0, different: 0, duplicated: 0, unsettled: 0 },
     found: [],
     left: null,
   });
@@ -79,7 +79,7 @@ test('two empty tables are equal, and rows of an empty one are missing', async (
     left: null,
   });
   expect(await compareTable(TABLE, sides({ source: rows(0), destination: rows(3) }).both, LIMITS)).toMatchObject({
-    counts: { missing: 0, extra: 3, different: 0, unsettled: 0 },
+    counts: { missing: 0, extra: 3, different: 0, duplicated: 0, unsettled: 0 },
   });
 });
 
@@ -103,7 +103,7 @@ test('a destination that only lags is equal once it has caught up, slice after s
 
   const { counts, left } = await compareTable(TABLE, both, LIMITS);
 
-  expect([counts, left]).toEqual([{ missing: 0, extra: 0, different: 0, unsettled: 0 }, null]);
+  expect([counts, left]).toEqual([{ missing: 0, extra: 0, different: 0, duplicated: 0, unsettled: 0 }, null]);
 });
 
 test('a row that changes at every look is unsettled, and one that stopped being copied differs though its source goes on', async () => {
@@ -117,7 +117,7 @@ test('a row that changes at every look is unsettled, and one that stopped being 
 
   const { counts, found } = await compareTable(TABLE, both, LIMITS);
 
-  expect(counts).toEqual({ missing: 0, extra: 0, different: 1, unsettled: 1 });
+  expect(counts).toEqual({ missing: 0, extra: 0, different: 1, duplicated: 0, unsettled: 1 });
   expect(found).toEqual([{ kind: 'different', key: 'id=8', columns: ['value'] }]);
 });
 
@@ -131,10 +131,25 @@ test('a row that goes back and forth is no difference: its version tells that it
 
   const { counts } = await compareTable(TABLE, both, LIMITS);
 
-  expect(counts).toEqual({ missing: 0, extra: 0, different: 0, unsettled: 2 });
+  expect(counts).toEqual({ missing: 0, extra: 0, different: 0, duplicated: 0, unsettled: 2 });
 });
 
-test('a table without a key, and a key that two rows share, are refused with what to do', async () => {
+test('a key that two rows of the destination share is named, also beside the row that is right', async () => {
+  const byValue = { ...TABLE, primaryKey: ['value'] };
+  const content = { source: rows(10), destination: rows(10) };
+  content.destination.set(10, ['value 0', 1]).set(11, ['value 0', 1]).set(12, ['value 7', 1]);
+  const { both } = sides(content);
+
+  const { counts, found } = await compareTable(byValue, both, LIMITS);
+
+  expect(counts).toEqual({ missing: 0, extra: 0, different: 0, duplicated: 2, unsettled: 0 });
+  expect(found).toEqual([
+    { kind: 'duplicated', key: 'value=value 0', columns: [] },
+    { kind: 'duplicated', key: 'value=value 7', columns: [] },
+  ]);
+});
+
+test('a table without a key, and a key that two rows of the source share, are refused with what to do', async () => {
   const shared = { ...TABLE, primaryKey: ['value'] };
   const content = rows(3);
   content.set(1, ['value 0', 1]);
