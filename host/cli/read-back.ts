@@ -1,12 +1,13 @@
 import { UrutauError } from '@urutau/contract';
 import type { DriverPackage } from '../driver-packages/manifest.ts';
 import { findReader } from '../driver-packages/reader.ts';
+import { ofDestination } from '../flight/read-destination.ts';
 import type { Supervised } from './supervise.ts';
 import { type WithDriver, withDriver } from './with-driver.ts';
 
 /**
  * Starts the reader of the sink's destination for one conversation (PKG-6): a source that gives snapshots of targets by
- * the names of the pipeline (`readRows`, or `openSource` and its `snapshot`). Throws `config-invalid` for a sink whose
+ * the names of the pipeline (`readDestination`). Throws `config-invalid` for a sink whose
  * destination cannot be read back.
  */
 export async function readBack(sink: Omit<Supervised, 'role'>, signal: AbortSignal): Promise<WithDriver> {
@@ -17,10 +18,17 @@ export async function readBack(sink: Omit<Supervised, 'role'>, signal: AbortSign
     signal,
   );
   return async (ask) => {
+    let answered: { error: unknown } | null = null;
     try {
-      return await withReader(ask);
+      return await withReader((reader) =>
+        ask(reader).catch((error) => {
+          answered = { error };
+          throw error;
+        }),
+      );
     } catch (error) {
-      throw ofDestination(error);
+      // What is asked meanwhile of others is theirs; `readDestination` tells what its reads met.
+      throw answered === null ? ofDestination(error) : error;
     }
   };
 }
@@ -33,16 +41,4 @@ function cannotBeReadBack({ manifest: { name } }: DriverPackage): UrutauError {
       remedy: 'Of the built-in sinks postgres has one; a driver from outside names its own in plugin.yaml (`reader`).',
     },
   );
-}
-
-/** A reader is a source to its own mind: what it cannot reach is the destination. */
-function ofDestination(error: unknown): unknown {
-  if (!(error instanceof UrutauError)) return error;
-  const { code, message, remedy, context } = error;
-  const ours = code === 'source-unavailable';
-  return new UrutauError(ours ? 'sink-unavailable' : code, `the destination, read back: ${message}`, {
-    ...context,
-    ...(ours ? {} : { remedy }),
-    cause: error,
-  });
 }

@@ -1,6 +1,7 @@
 import { asUrutauError, type Failure, UrutauError } from '@urutau/contract';
 import { decodeCheckpoint } from '../checkpoint/checkpoint.ts';
 import type { FlightClient } from '../flight/client.ts';
+import { readDestination } from '../flight/read-destination.ts';
 import { readRows } from '../flight/read-rows.ts';
 import type { SinkPort } from '../pipeline/sink/port.ts';
 import type { SourcePort } from '../pipeline/source/port.ts';
@@ -103,9 +104,10 @@ function sidesOf(table: TableSpec, options: VerifyOptions): Parameters<typeof co
   let stream: number | null = null;
   return {
     read: async (side, { versions }) => {
-      const name = side === 'source' ? table.source : table.target;
-      const picture = await readRows(clients[side], name, { rowVersions: versions, signal });
-      if (side === 'source' || stream === null) return picture;
+      const how = { rowVersions: versions, signal };
+      if (side === 'source') return readRows(clients.source, table.source, how);
+      const picture = await readDestination(clients.destination, table.target, how);
+      if (stream === null) return picture;
       return {
         ...picture,
         async *batches() {

@@ -1,6 +1,7 @@
 import { UrutauError } from '@urutau/contract';
 import type { FlightClient } from '../../flight/client.ts';
-import { type RowPicture, readRows } from '../../flight/read-rows.ts';
+import { readDestination } from '../../flight/read-destination.ts';
+import type { RowPicture } from '../../flight/read-rows.ts';
 import { type DeadLetter, lettersIn } from './dead-letter.ts';
 
 /** The dead letters of one table as they are stored now, in any order; none where their table is not there yet. */
@@ -9,7 +10,7 @@ export async function* deadLettersOf(
   deadLetters: string,
   { pipeline, target }: { pipeline: string; target: string },
 ): AsyncGenerator<DeadLetter, void> {
-  const picture = await readRows(reader, deadLetters).catch((error: unknown) => {
+  const picture = await readDestination(reader, deadLetters).catch((error: unknown) => {
     if (error instanceof UrutauError && error.code === 'table-not-found') return null;
     throw error;
   });

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { readBack } from '../../../host/cli/read-back.ts';
 import { findDriver } from '../../../host/driver-packages/find.ts';
-import { readRows } from '../../../host/flight/read-rows.ts';
+import { readDestination } from '../../../host/flight/read-destination.ts';
 import type { Log } from '../../../host/observe/log.ts';
 import { loadPipeline } from '../../../host/spec/load.ts';
 import { freshDatabase } from '../../services/databases.ts';
@@ -28,7 +28,7 @@ async function rowsOf(sink: string, table: string): Promise<Record<string, unkno
   const options = { driver, config, settings: pipeline.supervision, log: SILENT, random: Math.random };
   const withReader = await readBack(options, signal);
   return withReader(async (client) => {
-    const picture = await readRows(client, table);
+    const picture = await readDestination(client, table);
     expect(picture.endOffset).toBe('');
     const rows: Record<string, unknown>[] = [];
     for await (const batch of picture.batches()) rows.push(...batch.toArray().map((row) => row.toJSON()));
@@ -57,8 +57,8 @@ test('a target is read back by the name that the sink knows it by, with a user t
   }
 });
 
-test('a destination that cannot be read back, has no such table, or is away is named as the destination', async () => {
-  const { uri } = await freshDatabase(inject('postgres18'), 'read_back');
+test('a destination that cannot be read back, has no such table, holds what no row can be, or is away is named as the destination', async () => {
+  const { client, uri } = await freshDatabase(inject('postgres18'), 'read_back');
 
   await expect(rowsOf('{ type: stdout }', 't')).rejects.toMatchObject({
     code: 'config-invalid',
@@ -67,6 +67,12 @@ test('a destination that cannot be read back, has no such table, or is away is n
   await expect(rowsOf(`{ type: postgres, uri: '${uri}' }`, 'nothing')).rejects.toMatchObject({
     code: 'table-not-found',
     message: expect.stringContaining('public.nothing does not exist in the destination'),
+  });
+  await client.query("create table t (id int primary key, at timestamp); insert into t values (7, 'infinity')");
+  await expect(rowsOf(`{ type: postgres, uri: '${uri}' }`, 't')).rejects.toMatchObject({
+    code: 'row-refused',
+    message: expect.stringMatching(/^the destination, read back: public\.t, row id=7: column at: .* came infinity/),
+    remedy: expect.stringContaining('correct or delete the row in the destination'),
   });
   await expect(rowsOf(`{ type: postgres, uri: 'postgresql://127.0.0.1:1/d' }`, 't')).rejects.toMatchObject({
     code: 'sink-unavailable',
