@@ -122,6 +122,8 @@ const SESSION_SETTINGS: Record<string, string> = {
   TimeZone: 'UTC',
   extra_float_digits: '3',
   bytea_output: 'hex',
+  // Money is an integer whose text each locale writes, and reads, in its own way.
+  lc_monetary: 'C',
   statement_timeout: '0',
   lock_timeout: '0',
   idle_in_transaction_session_timeout: '0',

@@ -27,6 +27,8 @@ test('a uri gives its parts, decoded, with the settings that the text form of va
   });
   expect(config.options).toContain('-c search_path=a\\ b');
   expect(config.options).toContain('-c DateStyle=ISO,\\ YMD');
+  // The text of money is another one in each locale.
+  expect(config.options).toContain('-c lc_monetary=C');
   expect(config.options).toContain('-c TimeZone=UTC');
 });
 
