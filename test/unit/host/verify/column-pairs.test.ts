@@ -86,6 +86,9 @@ test.each([
 test('JSON that differs in a digit beyond the precision of a double differs', () => {
   expect(canonicalJson('9007199254740993')).not.toBe(canonicalJson('9007199254740992'));
   expect(canonicalJson('not json')).toBe('not json');
+  expect(canonicalJson(String.raw`["a\"]", "\\", ""]`)).toBe(String.raw`["a\"]","\\",""]`);
+  const long = JSON.stringify('\n"x'.repeat(4_000_000));
+  expect(canonicalJson(` ${long}`) === long).toBe(true);
 });
 
 test.each([
