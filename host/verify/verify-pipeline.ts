@@ -60,7 +60,9 @@ async function verifyTable(table: TableSpec, options: VerifyOptions): Promise<Ve
     if (table.writeMode !== 'upsert') throw hasNoState(table);
     await storedPosition(table, options);
     const comparison = await undisturbed(table, () => compareTable(table, sidesOf(table, options), limits));
-    return { source, target, result: resultOf(comparison), comparison, failure: null, note: noteOn(table, comparison) };
+    const result = resultOf(comparison);
+    const note = result === 'different' ? noteOn(table, comparison, await storedPosition(table, options)) : null;
+    return { source, target, result, comparison, failure: null, note };
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     const { message, remedy } = asUrutauError(error);
@@ -93,9 +95,20 @@ function resultOf({ counts, left }: TableComparison): VerifiedTable['result'] {
   return counts.unsettled > 0 || left !== null ? 'unsettled' : 'equal';
 }
 
-function noteOn({ onTruncate }: TableSpec, { counts }: TableComparison): string | null {
-  if (onTruncate !== 'ignore' || counts.extra === 0) return null;
-  return 'onTruncate is ignore: rows that a truncate of the source removed stay in the destination, and are extra here';
+function noteOn(
+  { source, onTruncate }: TableSpec,
+  { counts }: TableComparison,
+  { quarantined }: StoredPosition,
+): string | null {
+  const notes: string[] = [];
+  if (quarantined > 0) {
+    const keys = quarantined === 1 ? '1 key is' : `${quarantined} keys are`;
+    notes.push(`${keys} quarantined, and may differ until \`urutau-host table replay ${source}\``);
+  }
+  if (onTruncate === 'ignore' && counts.extra > 0) {
+    notes.push('onTruncate is ignore: rows that a truncate of the source removed stay in the destination, as extra');
+  }
+  return notes.length === 0 ? null : notes.join('; ');
 }
 
 function sidesOf(table: TableSpec, options: VerifyOptions): Parameters<typeof compareTable>[1] {
@@ -142,16 +155,21 @@ function sidesOf(table: TableSpec, options: VerifyOptions): Parameters<typeof co
   };
 }
 
+interface StoredPosition {
+  readonly offset: string;
+  readonly stream: number;
+  /** Keys whose changes go to the dead letters. */
+  readonly quarantined: number;
+}
+
 /** Throws for a table without a whole copy, whose rows cannot be compared. */
-async function storedPosition(
-  { source, target }: TableSpec,
-  { sink, signal }: VerifyOptions,
-): Promise<{ offset: string; stream: number }> {
+async function storedPosition({ source, target }: TableSpec, { sink, signal }: VerifyOptions): Promise<StoredPosition> {
   const stored = (await sink.checkpoints([target], signal)).get(target) ?? null;
   if (stored instanceof UrutauError) throw stored;
   const checkpoint = stored === null ? null : decodeCheckpoint(stored, target);
   if (checkpoint?.snapshot === 'done' && checkpoint.offset !== null) {
-    return { offset: checkpoint.offset, stream: checkpoint.stream };
+    const { offset, stream, quarantined = [] } = checkpoint;
+    return { offset, stream, quarantined: quarantined.length };
   }
   const why =
     checkpoint === null

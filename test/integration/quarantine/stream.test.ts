@@ -28,6 +28,9 @@ test('a refused row goes to the dead letters, its later changes follow it, and r
     totals: { quarantined: 3 },
   });
   expect(sessions).toBe(1);
+  const verified = await shop.command('verify', '--tables=orders');
+  expect(verified).toMatchObject({ code: 1, stdout: expect.stringContaining('  missing     id=550\n') });
+  expect(verified.stdout).toContain('  note: 1 key is quarantined, and may differ until `urutau-host table replay');
 
   await shop.mend();
   const { code, stdout } = await shop.command('table', 'replay', 'orders');
