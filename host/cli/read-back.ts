@@ -28,7 +28,7 @@ export async function readBack(sink: Omit<Supervised, 'role'>, signal: AbortSign
       );
     } catch (error) {
       // What is asked meanwhile of others is theirs; `readDestination` tells what its reads met.
-      throw answered === null ? ofDestination(error) : error;
+      throw answered === null && !signal.aborted ? ofDestination(error) : error;
     }
   };
 }

@@ -88,8 +88,10 @@ async function verify(options: VerifyOptions, shell: Shell): Promise<ExitCode> {
     log: line?.logAbove(log) ?? log,
     random: shell.random,
   });
+  const verified: VerifiedTable[] = [];
+  let isCut = false;
   try {
-    const verified = await interruptible(shell, async (signal) => {
+    await interruptible(shell, async (signal) => {
       const withReader = await readBack(supervised('sink'), signal);
       const withSource = withDriver(supervised('source'), signal);
       const withSink = withDriver(supervised('sink'), signal);
@@ -109,6 +111,7 @@ async function verify(options: VerifyOptions, shell: Shell): Promise<ExitCode> {
               pause: async (ms) => void (await pause(systemClock, ms, signal)),
               progress: (table, text) => line?.show(`${table}: ${text}`),
               verified: (table) => {
+                verified.push(table);
                 line?.show('');
                 if (options.output === 'text') shell.out.write(verifiedText(table, options.show));
               },
@@ -117,21 +120,22 @@ async function verify(options: VerifyOptions, shell: Shell): Promise<ExitCode> {
         ),
       );
     });
-    if (options.output === 'json') {
-      const seconds = Math.round(shell.nowMs() - startMs) / 1000;
-      const { peakMemoryBytes } = shell.usage();
-      shell.out.write(json({ pipeline: pipeline.name, seconds, peakMemoryBytes, tables: verified }));
-    }
-    return codeOf(verified);
   } catch (error) {
-    // 1 means that rows differ, and this says nothing of that.
-    if (error instanceof SpecError || exitCodeOf(error) === EXIT.wrong) throw error;
+    // 1 means that rows differ, and this says nothing of that; what was found before it is not lost.
+    if (verified.length === 0 && (error instanceof SpecError || exitCodeOf(error) === EXIT.wrong)) throw error;
     shell.err.write(describeError(error, { stack: options.logLevel === 'debug' }));
-    return EXIT.unfinished;
+    isCut = true;
   } finally {
     line?.show('');
     store.close();
   }
+  if (options.output === 'json' && (!isCut || verified.length > 0)) {
+    const seconds = Math.round(shell.nowMs() - startMs) / 1000;
+    const { peakMemoryBytes } = shell.usage();
+    shell.out.write(json({ pipeline: pipeline.name, seconds, peakMemoryBytes, tables: verified }));
+  }
+  const code = codeOf(verified);
+  return isCut && code === EXIT.fine ? EXIT.unfinished : code;
 }
 
 function codeOf(tables: readonly VerifiedTable[]): ExitCode {

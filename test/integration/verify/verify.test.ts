@@ -212,6 +212,23 @@ test('extra rows of a table whose truncates are ignored come with the reason', a
   expect(stdout).toContain('  note: onTruncate is ignore: rows that a truncate of the source removed stay');
 });
 
+test('what was found before it is interrupted is told, by the exit code too', async () => {
+  const made = await shop();
+  const { env, source, copy } = made;
+  const { file } = await streaming(made, 'type: postgres, flush: { interval: 1h }');
+  await copy.client.query('delete from orders where id = 5');
+  // Differ at first sight, and so take a second look, which is cut short.
+  await source.client.query("update items set name = 'on its way'");
+
+  const command = startHost(['verify', '-f', file], env);
+  await waitFor('the first table', 60_000, async () => (command.written.stdout.includes('\n') ? true : null));
+  command.child.kill('SIGINT');
+
+  const { code, stdout, stderr } = await command.ended;
+  expect(stdout).toMatch(/^public.orders -> public.orders: different: 1 missing .*\n {2}missing {5}id=5\n$/);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('error: interrupted')]);
+});
+
 test('a destination that cannot be read back is refused before anything is started', async () => {
   const { env, pipelineFile } = await shop();
 
