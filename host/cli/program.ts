@@ -72,7 +72,7 @@ Exit codes:
   0    fine
   1    failed
   2    wrong configuration or environment
-  3    finished, with a table paused or failed
+  3    finished, with a table paused, rows refused still, or a table that could not be compared
   130  ended at once by a second signal
 
 urutau-host COMMAND --help tells the rest.

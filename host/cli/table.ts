@@ -31,7 +31,7 @@ export function addTable(program: Command, { shell, exit }: CommandContext): voi
   const table = program
     .command('table')
     .helpCommand(false)
-    .description('look at the tables of a pipeline, or hold, continue or copy one again')
+    .description('look at the tables of a pipeline, or hold, continue or copy one again, or apply what was set aside')
     .addHelpText('after', HELP);
   withPipelineOptions(table.command('status').argument('[table]', NAME), { logLevel: 'warn' })
     .description('show the tables; while no host runs, from the checkpoints in the destination')

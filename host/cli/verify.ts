@@ -59,7 +59,7 @@ Exit codes:
   0    all tables are equal
   1    rows differ
   2    wrong configuration or environment
-  3    nothing differs, but a table could not be compared, or rows changed at every look
+  3    nothing differs so far, but a table could not be compared, rows changed at every look, or it was interrupted
 
 Examples:
   urutau-host verify -f shop.yaml
