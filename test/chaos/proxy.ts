@@ -15,7 +15,11 @@ export interface FaultyProxy {
   close(): Promise<void>;
 }
 
-export async function startProxy(target: { host: string; port: number }): Promise<FaultyProxy> {
+/** `breaks` is asked for each chunk that comes: true resets that connection instead of passing it on. */
+export async function startProxy(
+  target: { host: string; port: number },
+  breaks: (chunk: Buffer, from: 'client' | 'server') => boolean = () => false,
+): Promise<FaultyProxy> {
   const pairs = new Set<readonly [Socket, Socket]>();
   let state: 'passing' | 'stalled' | 'refusing' = 'passing';
   const server = createServer((client) => {
@@ -33,7 +37,8 @@ export async function startProxy(target: { host: string; port: number }): Promis
         pairs.delete(pair);
       });
       from.on('data', (chunk) => {
-        if (!to.write(chunk)) from.pause();
+        if (breaks(chunk, from === client ? 'client' : 'server')) reset(pair);
+        else if (!to.write(chunk)) from.pause();
       });
       from.on('end', () => to.end());
       to.on('drain', () => {
@@ -48,10 +53,7 @@ export async function startProxy(target: { host: string; port: number }): Promis
     for (const pair of pairs) for (const socket of pair) work(socket);
   };
   const cut = () => {
-    for (const [client, upstream] of pairs) {
-      client.resetAndDestroy();
-      upstream.destroy();
-    }
+    for (const pair of pairs) reset(pair);
   };
   return {
     port: (server.address() as AddressInfo).port,
@@ -74,4 +76,9 @@ export async function startProxy(target: { host: string; port: number }): Promis
       await once(server, 'close');
     },
   };
+}
+
+function reset([client, upstream]: readonly [Socket, Socket]): void {
+  client.resetAndDestroy();
+  upstream.destroy();
 }

@@ -1,11 +1,11 @@
-import { createServer, type Socket, connect as toServer } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { startProxy } from '../../chaos/proxy.ts';
 
 /** Cuts a connection instead of passing the question or the answer of a COMMIT on. */
 export interface LossyProxy {
-  port: number;
+  readonly port: number;
   /** Connections that were cut before the server heard of the COMMIT, and after it had committed. */
-  cuts: { before: number; after: number };
+  readonly cuts: { before: number; after: number };
 }
 
 /** Between a client and a Postgres. `cut` is asked at each COMMIT and at each answer to one. */
@@ -14,31 +14,13 @@ export async function lossyProxy(
   cut: (when: 'before' | 'after') => boolean,
 ): Promise<LossyProxy> {
   const cuts = { before: 0, after: 0 };
-  const sockets = new Set<Socket>();
-  const server = createServer((client) => {
-    const upstream = toServer(target);
-    const end = () => {
-      client.destroy();
-      upstream.destroy();
-    };
-    const pass = (to: Socket, when: 'before' | 'after', mark: string) => (chunk: Buffer) => {
-      if (chunk.includes(mark) && cut(when)) {
-        cuts[when]++;
-        end();
-      } else to.write(chunk);
-    };
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on('error', end).on('close', end);
-    }
+  const { port, close } = await startProxy(target, (chunk, from) => {
     // A simple query, and the tag of its completion.
-    client.on('data', pass(upstream, 'before', 'commit\0'));
-    upstream.on('data', pass(client, 'after', 'COMMIT\0'));
+    const [when, mark] = from === 'client' ? (['before', 'commit\0'] as const) : (['after', 'COMMIT\0'] as const);
+    if (!chunk.includes(mark) || !cut(when)) return false;
+    cuts[when]++;
+    return true;
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  onTestFinished(() => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  return { port: (server.address() as { port: number }).port, cuts };
+  onTestFinished(close);
+  return { port, cuts };
 }
