@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { figure } from '../figures.ts';
-import { seeded } from '../integration/pipeline/workload.ts';
 import { killHosts } from '../integration/supervision/kill-hosts.ts';
+import { seeded } from '../oracle/random.ts';
 
 const SEED = Number(process.env['URUTAU_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 const AT_ONCE = 20;

@@ -41,7 +41,13 @@ tables: [{ source: public.orders, target: orders }]
   expect(await verify()).toMatchObject({ code: 0, comparison: { rows: { source: ROWS, destination: ROWS } } });
 
   await copy.client.query('delete from orders where id = 77; update orders set amount = 0 where id = 78');
-  expect((await verify()).comparison.counts).toEqual({ missing: 1, extra: 0, different: 1, duplicated: 0, unsettled: 0 });
+  expect((await verify()).comparison.counts).toEqual({
+    missing: 1,
+    extra: 0,
+    different: 1,
+    duplicated: 0,
+    unsettled: 0,
+  });
 
   await copy.client.query('truncate orders');
   const { code, comparison } = await verify();

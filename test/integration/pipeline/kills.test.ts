@@ -1,10 +1,11 @@
 import type pg from 'pg';
 import { expect, inject, test } from 'vitest';
 import { kill } from '../../oracle/chaos.ts';
+import { seeded } from '../../oracle/random.ts';
 import { freshDatabase } from '../../services/databases.ts';
 import { appendMistakes } from './append-mistakes.ts';
 import { HostProcess } from './host-process.ts';
-import { contentOf, createTables, differences, seeded, TABLES, Workload } from './workload.ts';
+import { contentOf, createTables, differences, TABLES, Workload } from './workload.ts';
 
 const ROUNDS = Number(process.env['URUTAU_TEST_KILLS'] ?? 50);
 const SEED = Number(process.env['URUTAU_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));

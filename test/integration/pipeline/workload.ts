@@ -2,8 +2,6 @@ import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { seeded } from '../../oracle/random.ts';
 
-export { seeded };
-
 export const BIG_BYTES = 100_000;
 
 /** What is replicated of them. */

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { OF_QUARANTINE } from '../../chaos/fault-cases.ts';
 import { figure } from '../../figures.ts';
+import { seeded } from '../../oracle/random.ts';
 import { waitFor } from '../pipeline/host-process.ts';
-import { seeded } from '../pipeline/workload.ts';
 import { quarantinedShop } from './quarantined-shop.ts';
 
 const SEED = Number(process.env['URUTAU_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));

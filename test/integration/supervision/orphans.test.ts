@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { figure } from '../../figures.ts';
-import { seeded } from '../pipeline/workload.ts';
+import { seeded } from '../../oracle/random.ts';
 import { killHosts } from './kill-hosts.ts';
 
 const SEED = Number(process.env['URUTAU_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
