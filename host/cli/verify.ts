@@ -100,6 +100,7 @@ async function verify(options: VerifyOptions, shell: Shell): Promise<ExitCode> {
           withSink(async (sink) =>
             verifyPipeline({
               tables,
+              snapshotMode: pipeline.source.snapshotMode,
               clients: { source, destination },
               source: await openSource(source, signal),
               sink: await openSink(sink, pipeline.name, () => store.existing() ?? memoryStore(), signal),

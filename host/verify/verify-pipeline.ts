@@ -12,6 +12,7 @@ import { DIFFERENCES } from './judge.ts';
 
 export interface VerifyOptions {
   readonly tables: readonly TableSpec[];
+  readonly snapshotMode: 'initial' | 'none';
   /** Drivers of this command alone; those of a running host are left in peace. */
   readonly clients: { readonly source: FlightClient; readonly destination: FlightClient };
   readonly source: SourcePort;
@@ -61,7 +62,7 @@ async function verifyTable(table: TableSpec, options: VerifyOptions): Promise<Ve
     await storedPosition(table, options);
     const comparison = await undisturbed(table, () => compareTable(table, sidesOf(table, options), limits));
     const result = resultOf(comparison);
-    const note = result === 'different' ? noteOn(table, comparison, await storedPosition(table, options)) : null;
+    const note = result === 'different' ? await noteOn(table, comparison, options) : null;
     return { source, target, result, comparison, failure: null, note };
   } catch (error) {
     if (signal.aborted) throw signal.reason;
@@ -95,12 +96,15 @@ function resultOf({ counts, left }: TableComparison): VerifiedTable['result'] {
   return counts.unsettled > 0 || left !== null ? 'unsettled' : 'equal';
 }
 
-function noteOn(
-  { source, onTruncate }: TableSpec,
-  { counts }: TableComparison,
-  { quarantined }: StoredPosition,
-): string | null {
+async function noteOn(table: TableSpec, { counts }: TableComparison, options: VerifyOptions): Promise<string | null> {
+  const { source, onTruncate } = table;
+  const { quarantined } = await storedPosition(table, options);
   const notes: string[] = [];
+  if (options.snapshotMode === 'none' && counts.missing > 0) {
+    notes.push(
+      'snapshotMode is none: rows that were there before the pipeline, and have not changed since, are missing',
+    );
+  }
   if (quarantined > 0) {
     const keys = quarantined === 1 ? '1 key is' : `${quarantined} keys are`;
     notes.push(`${keys} quarantined, and may differ until \`urutau-host table replay ${source}\``);

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
@@ -210,6 +211,26 @@ test('extra rows of a table whose truncates are ignored come with the reason', a
   expect(code).toBe(1);
   expect(stdout).toContain('different: 999 extra (1 row at the source, 1,000 in the destination)');
   expect(stdout).toContain('  note: onTruncate is ignore: rows that a truncate of the source removed stay');
+});
+
+test('rows that were there before a pipeline without a first copy are missing, with the reason', async () => {
+  const { env, source, copy, pipelineFile } = await shop();
+  const file = pipelineFile();
+  writeFileSync(file, readFileSync(file, 'utf8').replace('kind: postgres,', 'kind: postgres, snapshotMode: none,'));
+  const host = startHost(['run', '-f', file], env);
+  await host.until('table is streaming table=public.orders');
+  await source.client.query("update orders set status = 'new' where id = 1");
+  await waitFor('the update', 60_000, async () =>
+    (await copy.client.query('select from orders')).rowCount === 1 ? true : null,
+  );
+
+  const { code, tables } = await verify(file, env, '--tables', 'orders');
+
+  expect(code).toBe(1);
+  expect(tables[0]).toMatchObject({
+    comparison: { counts: { missing: 999, different: 0 } },
+    note: expect.stringContaining('snapshotMode is none'),
+  });
 });
 
 test('what was found before it is interrupted is told, by the exit code too', async () => {
