@@ -1,4 +1,5 @@
 import { quoteIdent } from '../connection.ts';
+import type { ColumnPlan } from './column-plan.ts';
 import { type TablePlan, tupleColumns } from './table-plan.ts';
 
 /** `"schema"."table"` */
@@ -124,7 +125,9 @@ function keyJson({ key, columns }: TablePlan, value: (position: number, index: n
 /** OVERRIDING: a key that the target would generate is the source's. */
 function upsertSql(plan: TablePlan, staged: string): string {
   const { columns, key } = plan;
-  const rest = columns.filter((_, position) => !key.includes(position)).map(({ name }) => quoteIdent(name));
+  const rest = columns
+    .filter((column, position) => !key.includes(position) || hasEqualForms(column))
+    .map(({ name }) => quoteIdent(name));
   const action =
     rest.length === 0 ? 'nothing' : `update set ${rest.map((name) => `${name} = excluded.${name}`).join(', ')}`;
   const keys = key.map((position) => quoteIdent(columns[position]!.name)).join(', ');
@@ -132,6 +135,12 @@ function upsertSql(plan: TablePlan, staged: string): string {
     `insert into ${targetSql(plan)} (${columnList(plan)}) overriding system value ` +
     `select ${values(plan)} from ${staged} on conflict (${keys}) do ${action}`
   );
+}
+
+/** Whether two values may be equal and yet not the same, such as -0 and 0, 1.0 and 1.00: a key may turn from one into the other. */
+function hasEqualForms({ form, stageType, cast }: ColumnPlan): boolean {
+  const isFloat = form === 'float4' || form === 'float8';
+  return isFloat || form === 'jsonb' || stageType === 'numeric' || stageType === 'citext' || cast !== null;
 }
 
 function deleteSql(plan: TablePlan, lastChanges: string): string {
