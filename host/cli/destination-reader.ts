@@ -1,4 +1,4 @@
-import type { ReadBack } from '../pipeline/pipeline.ts';
+import type { ReadBack } from '../pipeline/quarantine/replays.ts';
 import type { Pipeline } from '../spec/pipeline.ts';
 import type { PipelineDrivers } from './pipeline-drivers.ts';
 import { readBack } from './read-back.ts';

@@ -1,4 +1,4 @@
-import type { PipelineStatus } from '../pipeline/pipeline.ts';
+import type { PipelineStatus } from '../pipeline/status.ts';
 import type { Usage } from '../supervisor/usage.ts';
 
 /** What `run --summary FILE` writes. */

@@ -1,4 +1,4 @@
-import type { TableStatus } from '../pipeline/pipeline.ts';
+import type { TableStatus } from '../pipeline/status.ts';
 import { count } from './count.ts';
 
 export type SnapshotStatus = Pick<TableStatus, 'source' | 'state' | 'snapshot' | 'estimatedRows' | 'totals'>;

@@ -1,4 +1,4 @@
-import type { TableStatus } from '../pipeline/pipeline.ts';
+import type { TableStatus } from '../pipeline/status.ts';
 import { count } from './count.ts';
 
 /** `public.orders -> bronze.orders: done; 5 rows copied, 2 inserts, 1 update, 0 deletes in 3 commits` */

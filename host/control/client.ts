@@ -1,6 +1,6 @@
 import type { DriverRole } from '../driver-packages/find.ts';
-import type { TableStatus } from '../pipeline/pipeline.ts';
 import type { Replayed } from '../pipeline/quarantine/replay.ts';
+import type { TableStatus } from '../pipeline/status.ts';
 import type { SupervisorStatus } from '../supervisor/supervisor.ts';
 import { call } from './call.ts';
 import { type HostStatus, resetPath, STATUS_PATH, tablePath } from './messages.ts';

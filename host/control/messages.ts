@@ -1,5 +1,5 @@
 import type { DriverRole } from '../driver-packages/find.ts';
-import type { PipelineStatus } from '../pipeline/pipeline.ts';
+import type { PipelineStatus } from '../pipeline/status.ts';
 
 /** What `GET /status` answers. */
 export interface HostStatus extends PipelineStatus {

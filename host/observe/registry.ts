@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type OpenMetricsContentType, Registry } from 'prom-client';
-import type { PipelineStatus, TableStatus } from '../pipeline/pipeline.ts';
+import type { PipelineStatus, TableStatus } from '../pipeline/status.ts';
 import type { TableState } from '../pipeline/table/state.ts';
 import type { Breaker } from '../supervisor/breaker.ts';
 import { METRICS, type MetricKey, type MetricSpec, PROCESS_PREFIX } from './catalog.ts';

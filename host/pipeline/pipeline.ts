@@ -5,25 +5,18 @@ import { FlightClient } from '../flight/client.ts';
 import type { Log } from '../observe/log.ts';
 import { backoffMs } from '../supervisor/backoff.ts';
 import { pause, systemClock } from '../supervisor/clock.ts';
-import type {
-  DriverConnection,
-  RunningDriver,
-  Supervisor,
-  SupervisorOptions,
-  SupervisorStatus,
-} from '../supervisor/supervisor.ts';
-import { DeadLetterBox, type LettersClaim } from './quarantine/dead-letter-box.ts';
-import type { SetAside } from './quarantine/quarantining-stream.ts';
-import { deadLettersOf } from './quarantine/read-letters.ts';
-import { type Replayed, type ReplayOptions, removeOlder, replay } from './quarantine/replay.ts';
+import type { DriverConnection, RunningDriver, Supervisor, SupervisorOptions } from '../supervisor/supervisor.ts';
+import { type Replayed, replay } from './quarantine/replay.ts';
+import { type ReadBack, Replays } from './quarantine/replays.ts';
 import { isRefusal } from './refusal.ts';
 import { runSession, type SessionEnd, type SessionHandle } from './session.ts';
-import type { SinkPort } from './sink/port.ts';
 import { openSink } from './sink/sink.ts';
 import { openSource } from './source/source.ts';
+import { type PipelineStatus, statusOf } from './status.ts';
 import { doneWithin, StopBudget } from './stop-budget.ts';
-import type { PauseReason, TableEvent } from './table/state.ts';
+import type { TableEvent } from './table/state.ts';
 import { reasonOf, Table, type TableSettings } from './table/table.ts';
+import { unlessDied, whyEnded } from './why-ended.ts';
 
 export interface PipelineOptions {
   name: string;
@@ -55,46 +48,13 @@ export interface PipelineOptions {
   committed?: (millis: number) => void;
 }
 
-export type ReadBack = <Answer>(ask: (client: FlightClient) => Promise<Answer>) => Promise<Answer>;
-
 type Connect = SupervisorOptions['connect'];
 
 /** How a run ended. `failed`: it could not go on; `error` says why. */
 export type PipelineOutcome = { kind: 'stopped' } | { kind: 'caught-up' } | { kind: 'failed'; error: UrutauError };
 
-export interface TableStatus {
-  source: string;
-  target: string;
-  state: string;
-  reason: PauseReason | null;
-  snapshot: 'done' | 'not begun' | { rangesLeft: number } | 'one picture';
-  estimatedRows: number | null;
-  offset: string | null;
-  totals: Table['totals'];
-  lastCommitAt: string | null;
-  lastCommitMillis: number | null;
-  /** Commit time at the source of the newest change that is durable, RFC 3339. */
-  lastCommitTs: string | null;
-  /** Keys whose changes go to the dead letters, and the last row that was refused in this run. */
-  quarantined: { keys: number; last: SetAside | null };
-}
-
-export interface PipelineStatus {
-  pipeline: string;
-  run: string;
-  startedAt: string;
-  uptimeSec: number;
-  sessions: number;
-  source: SupervisorStatus;
-  sink: SupervisorStatus;
-  windowBytes: number;
-  tables: TableStatus[];
-}
-
 /** A session that lived for so long went well: delays begin again at their first step. */
 const WELL_MS = 10_000;
-/** In which the death of a driver is known after its connections broke: its last words are waited for. */
-const DEATH_MS = 400;
 const DELAY = { firstMs: 500, maxMs: 30_000 };
 /** One table may begin the session anew so often within the time; then it pauses, and the others go on. */
 const RESTARTS_MAX = 5;
@@ -112,10 +72,7 @@ export class Pipeline {
   readonly #sink: Supervisor;
   readonly #clients = new Map<string, FlightClient>();
   readonly #restarts = new Map<Table, number[]>();
-  readonly #boxes = new WeakMap<FlightClient, DeadLetterBox>();
-  readonly #lettersClaim: LettersClaim = { isMade: false };
-  /** Reads of the dead letters, one after the other. */
-  #replays: Promise<unknown> = Promise.resolve();
+  readonly #replays: Replays;
   readonly #startedMs: number;
   #session: SessionHandle | null = null;
   #sessions = 0;
@@ -127,6 +84,17 @@ export class Pipeline {
   constructor(options: PipelineOptions) {
     this.#options = options;
     this.#startedMs = options.wallMs();
+    const { name: pipeline, run, deadLetters: target, store, log } = options;
+    this.#replays = new Replays({
+      pipeline,
+      run,
+      target,
+      store,
+      log,
+      sinkClient: async () => this.#clientOf(await this.#sink.ready(this.#stop)),
+      sourceName: () => this.#sourceName,
+      stop: () => this.#stop,
+    });
     this.tables = options.tables.map((settings) => new Table(settings, (table) => this.#report(table)));
     this.#source = options.supervisor('source', (...where) => this.#connect('source', ...where));
     this.#sink = options.supervisor('sink', (...where) => this.#connect('sink', ...where));
@@ -151,7 +119,7 @@ export class Pipeline {
     faultPoint('host.drained');
     const askMs = budget.leftMs;
     // A session ends with its drivers: every call that it waits for breaks.
-    const over = Promise.all([ended, this.#source.stop(askMs), this.#sink.stop(askMs)]).then(() => this.#replays);
+    const over = Promise.all([ended, this.#source.stop(askMs), this.#sink.stop(askMs)]).then(() => this.#replays.over);
     if (!(await doneWithin(over, askMs + stopMs + LET_GO_MS, systemClock))) {
       log.error('a driver does not end even by SIGKILL and is left to the system');
     }
@@ -220,7 +188,7 @@ export class Pipeline {
     await this.#perform(table, { kind: 'pause', reason: { by: 'user', code: REPLAYING, message, remedy } });
     let staysPaused = before;
     try {
-      const replayed = await this.#withLetters(readBack, table, replay);
+      const replayed = await this.#replays.inTurn(readBack, table, replay);
       this.#options.log.info('dead letters applied', { table: table.name, ...replayed });
       if (before?.by === 'fault') staysPaused = null;
       return replayed;
@@ -275,8 +243,20 @@ export class Pipeline {
   }
 
   async #oneSession(source: RunningDriver, sink: RunningDriver, stop: AbortSignal): Promise<SessionEnd> {
-    const { name, run, snapshotMode, flush, windowBytes, untilCaughtUp, log, nowMs, wallMs, store, announced } =
-      this.#options;
+    const {
+      name,
+      run,
+      snapshotMode,
+      flush,
+      windowBytes,
+      untilCaughtUp,
+      log,
+      nowMs,
+      wallMs,
+      store,
+      announced,
+      readBack,
+    } = this.#options;
     this.#again = new AbortController();
     const signal = AbortSignal.any([stop, source.diedSignal, sink.diedSignal, this.#again.signal]);
     this.#sessions++;
@@ -303,8 +283,10 @@ export class Pipeline {
           faulted: (table, error) => this.#faulted(table, error),
           announced: (table, plan) => announced(table.name, plan),
           committed: this.#options.committed ?? (() => {}),
-          deadLetters: this.#boxOf(this.#clientOf(sink), ports.sink),
-          lettersVoid: (table, before) => this.#removeSoon(table, before),
+          deadLetters: this.#replays.boxOf(this.#clientOf(sink), ports.sink),
+          lettersVoid: (table, before) => {
+            if (readBack !== null) this.#replays.removeSoon(readBack, table, before);
+          },
           opened: (handle) => {
             this.#session = handle;
           },
@@ -345,49 +327,6 @@ export class Pipeline {
     this.#again.abort();
   }
 
-  /** Dead letters that do not count do no harm, so what fails here is done by the next replay. */
-  #removeSoon(table: Table, before: bigint): void {
-    const { readBack, log } = this.#options;
-    if (readBack === null) return;
-    void this.#withLetters(readBack, table, (options) => removeOlder(options, before)).catch((error) =>
-      log.warn('dead letters that no longer count could not be removed; the next `table replay` does it', {
-        table: table.name,
-        error: asUrutauError(error).message,
-      }),
-    );
-  }
-
-  #withLetters<T>(readBack: ReadBack, table: Table, work: (options: ReplayOptions) => Promise<T>): Promise<T> {
-    const { name, run, store, deadLetters } = this.#options;
-    const turn = this.#replays.then(async () => {
-      const client = this.#clientOf(await this.#sink.ready(this.#stop));
-      const sink = await openSink(client, name, store, this.#stop);
-      return readBack((reader) =>
-        work({
-          table: table.settings,
-          sink,
-          source: this.#sourceName,
-          writer: name,
-          run,
-          seenRun: table.checkpoint?.run ?? null,
-          box: this.#boxOf(client, sink),
-          letters: () => deadLettersOf(reader, deadLetters, { pipeline: name, target: table.settings.target }),
-        }),
-      );
-    });
-    this.#replays = turn.catch(() => {});
-    return turn;
-  }
-
-  /** One for each sink process: all tables share its write stream. */
-  #boxOf(client: FlightClient, sink: SinkPort): DeadLetterBox {
-    const { name: writer, run, deadLetters: target } = this.#options;
-    const claim = this.#lettersClaim;
-    const box = this.#boxes.get(client) ?? new DeadLetterBox({ sink, target, writer, run, claim });
-    this.#boxes.set(client, box);
-    return box;
-  }
-
   /** A table that begins the session anew again and again holds up all others: it pauses. */
   #countRestart(table: Table, error: UrutauError): void {
     if (error.retry === 'backoff') return;
@@ -409,7 +348,7 @@ export class Pipeline {
     this.#restarts.delete(table);
     if (!isSuperseded(table)) return;
     table.checkpoint = null;
-    this.#lettersClaim.isMade = false;
+    this.#replays.claimAnew();
   }
 
   /** One that nothing else is being done with: a replay counts on it that nobody carries its table. */
@@ -429,8 +368,11 @@ export class Pipeline {
 
   #report(table: Table): void {
     const { state, name } = table;
-    if (state.kind !== 'paused') this.#options.log.info(`table is ${state.kind}`, { table: name });
-    else if (state.reason.by === 'user') this.#options.log.info('table paused by hand', { table: name });
+    const { log } = this.#options;
+    if (state.kind !== 'paused') log.info(`table is ${state.kind}`, { table: name });
+    else if (state.reason.code === REPLAYING)
+      log.info('table paused while its dead letters are applied', { table: name });
+    else if (state.reason.by === 'user') log.info('table paused by hand', { table: name });
   }
 
   async #connect(role: 'source' | 'sink', ...where: Parameters<Connect>): Promise<DriverConnection> {
@@ -458,47 +400,6 @@ function isSuperseded({ state }: Table): boolean {
   return state.kind === 'paused' && state.reason.code === 'superseded';
 }
 
-/** A stream breaks a moment before the death of its driver is known; then the death is what there is to say, and no backend is away. */
-async function unlessDied(
-  end: SessionEnd,
-  source: RunningDriver,
-  sink: RunningDriver,
-  stop: AbortSignal,
-): Promise<SessionEnd> {
-  if (end.kind !== 'again' || end.error?.retry !== 'backoff') return end;
-  await pause(systemClock, DEATH_MS, AbortSignal.any([stop, source.diedSignal, sink.diedSignal]));
-  const died = source.diedSignal.aborted || sink.diedSignal.aborted;
-  return died ? { kind: 'again', why: whyEnded(source, sink), table: null, error: null } : end;
-}
-
-function whyEnded(source: RunningDriver, sink: RunningDriver): string {
-  if (source.diedSignal.aborted) return `the source driver ended: ${messageOf(source.diedSignal.reason)}`;
-  if (sink.diedSignal.aborted) return `the sink driver ended: ${messageOf(sink.diedSignal.reason)}`;
-  return 'asked for';
-}
-
-function messageOf(reason: unknown): string {
-  return reason instanceof Error ? reason.message : String(reason);
-}
-
-function statusOf(table: Table): TableStatus {
-  const { settings, state, checkpoint, totals, estimatedRows, lastCommitTs, lastCommitAtMs, lastCommitMillis } = table;
-  return {
-    source: settings.source,
-    target: settings.target,
-    state: state.kind,
-    reason: state.kind === 'paused' ? state.reason : null,
-    snapshot: snapshotOf(checkpoint?.snapshot),
-    estimatedRows,
-    offset: checkpoint?.offset ?? null,
-    totals,
-    lastCommitAt: lastCommitAtMs === null ? null : new Date(lastCommitAtMs).toISOString(),
-    lastCommitMillis,
-    lastCommitTs,
-    quarantined: { keys: checkpoint?.quarantined?.length ?? 0, last: table.lastRefusal },
-  };
-}
-
 function isReplaying({ name }: Table): UrutauError {
   const remedy = 'Wait until that has ended; `table status` shows when the table runs again.';
   return new UrutauError('precondition-failed', `the dead letters of ${name} are being applied`, { remedy });
@@ -508,12 +409,6 @@ function cannotReplay({ name }: Table): UrutauError {
   return new UrutauError('config-invalid', `${name} has no dead letters: what this sink wrote cannot be read back`, {
     remedy: 'Of the built-in sinks postgres can be read back.',
   });
-}
-
-function snapshotOf(snapshot: NonNullable<Table['checkpoint']>['snapshot'] | undefined): TableStatus['snapshot'] {
-  if (snapshot === undefined) return 'not begun';
-  if (snapshot === 'done') return 'done';
-  return 'picture' in snapshot ? 'one picture' : { rangesLeft: snapshot.ranges.length };
 }
 
 function refuseTooManyTables(role: string, streamsMax: number | null, tables: number): void {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { stringify } from 'yaml';
-import type { PipelineStatus } from '../../host/pipeline/pipeline.ts';
+import type { PipelineStatus } from '../../host/pipeline/status.ts';
 import { waitFor } from './wait-for.ts';
 
 /** As bundled by the build. */

@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { stringify } from 'yaml';
-import type { PipelineStatus } from '../../../host/pipeline/pipeline.ts';
+import type { PipelineStatus } from '../../../host/pipeline/status.ts';
 import type { SupervisorStatus } from '../../../host/supervisor/supervisor.ts';
 import { HostProcess, readJson, testFolder, waitFor } from '../pipeline/host-process.ts';
 

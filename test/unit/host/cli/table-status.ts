@@ -1,4 +1,4 @@
-import type { TableStatus } from '../../../../host/pipeline/pipeline.ts';
+import type { TableStatus } from '../../../../host/pipeline/status.ts';
 
 /** A table that streams, with changes to it. */
 export function tableStatus(changes: Partial<TableStatus> = {}): TableStatus {

@@ -1,6 +1,6 @@
 import { UrutauError } from '@urutau/contract';
 import type { ControlledPipeline } from '../../../../host/control/server.ts';
-import type { PipelineStatus } from '../../../../host/pipeline/pipeline.ts';
+import type { PipelineStatus } from '../../../../host/pipeline/status.ts';
 import { runningPipeline } from '../observe/status-of-a-pipeline.ts';
 
 /** A pipeline as far as the control socket sees it, which notes what it is asked. */

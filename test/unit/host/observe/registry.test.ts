@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { METRICS } from '../../../../host/observe/catalog.ts';
 import { parseExposition } from '../../../../host/observe/openmetrics.ts';
 import { HostMetrics } from '../../../../host/observe/registry.ts';
-import type { PipelineStatus } from '../../../../host/pipeline/pipeline.ts';
+import type { PipelineStatus } from '../../../../host/pipeline/status.ts';
 import { NO_FAILURES } from '../../../../host/supervisor/failure-reason.ts';
 import { heldDriver, runningPipeline, streamingTable } from './status-of-a-pipeline.ts';
 

@@ -1,4 +1,4 @@
-import type { PipelineStatus, TableStatus } from '../../../../host/pipeline/pipeline.ts';
+import type { PipelineStatus, TableStatus } from '../../../../host/pipeline/status.ts';
 import { NO_FAILURES } from '../../../../host/supervisor/failure-reason.ts';
 import type { SupervisorStatus } from '../../../../host/supervisor/supervisor.ts';
 
