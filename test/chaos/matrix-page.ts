@@ -26,8 +26,9 @@ source row for row (upsert), or hold each initial row and each change once (appe
 
 Each cell says how long it took until the fault was noticed, and until the destination equalled the source with at
 least 20 more transactions. Heartbeats every second and dead after 3 misses, so that a process that stands still is
-found in 2 to 4 s here, where the defaults take 14 to 16 s; drivers give a silent host 15 s (a host that stands still before
-it has a driver is noticed by nobody). A host that stands still is replaced by a successor with other folders, is woken when that one has committed, must write nothing, and ends.
+found in 2 to 4 s here, where the defaults take 14 to 16 s. Drivers give a silent host 15 s; one that stands still before it
+has a driver is noticed by nobody. A host that stands still is replaced by a successor with other folders, is woken when
+that one has committed, must write nothing, and ends.
 
 To run it again: \`npm run test:long -- kill-matrix\`, with \`URUTAU_WRITE_MATRIX=1\` to write this page anew, and with
 \`URUTAU_TEST_POINT\`, \`URUTAU_TEST_ACT\` and \`URUTAU_TEST_SEED\` for a part of it.
