@@ -40,7 +40,9 @@ export async function oracle(args: readonly string[], tools: Tools): Promise<num
 }
 
 async function playProfile(options: Options, tools: Tools, closers: (() => unknown)[]): Promise<number> {
-  const profile = PROFILES[options.profile];
+  const { minutes } = options;
+  const whole = PROFILES[options.profile];
+  const profile = minutes === undefined ? whole : { ...whole, runMs: minutes * 60_000 };
   const { print, signal } = tools;
   print(`profile ${options.profile}, seed ${options.seed}`);
   const folder = mkdtempSync(join(tmpdir(), 'urutau-oracle-'));

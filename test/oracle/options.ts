@@ -4,12 +4,15 @@ export interface Options {
   profile: ProfileName;
   seed: number;
   chaos: boolean;
+  /** Instead of the profile's time. */
+  minutes?: number;
 }
 
 export const USAGE = `npm run oracle -- [options]
 
   --profile NAME   ${Object.keys(PROFILES).join(', ')} (smoke)
   --seed N         of an earlier run, to do it again
+  --minutes N      instead of the profile's time; a short run may miss a case, and then fails
   --chaos          kill source driver, sink driver and host in random order, one every 25 s or so`;
 
 /** Answers the options, `{ help: true }`, or `{ problem }` in words. */
@@ -36,6 +39,14 @@ export function parseOptions(
         options.profile = profile;
         break;
       }
+      case '--minutes': {
+        const text = value() ?? 'nothing';
+        if (!/^[1-9]\d{0,3}$/.test(text)) {
+          return { problem: `--minutes: expected a whole number from 1 to 9999; came ${text}` };
+        }
+        options.minutes = Number(text);
+        break;
+      }
       case '--seed': {
         const text = value() ?? 'nothing';
         if (!/^\d{1,10}$/.test(text) || Number(text) >= 2 ** 32) {
@@ -52,8 +63,9 @@ export function parseOptions(
 }
 
 /** The command that does the same again. */
-export function reproOf({ profile, seed, chaos }: Options): string {
-  return `npm run oracle -- --profile ${profile} --seed ${seed}${chaos ? ' --chaos' : ''}`;
+export function reproOf({ profile, seed, chaos, minutes }: Options): string {
+  const time = minutes === undefined ? '' : ` --minutes ${minutes}`;
+  return `npm run oracle -- --profile ${profile} --seed ${seed}${time}${chaos ? ' --chaos' : ''}`;
 }
 
 function isProfile(name: string): name is ProfileName {
