@@ -114,16 +114,20 @@ const BACKSLASHES_MAX = 7;
  * two ways, a backslash of the text or one that escapes, has one place only: else a few of them would take for ever.
  */
 function spelled(text: string): Spelling {
-  return [...text.matchAll(/(\\+)([^\\]?)|('+)|./gsu)].map(([part, backslashes, escaped = '', quotes]) => {
-    if (quotes !== undefined) return doubled("'", quotes.length);
+  return [...text.matchAll(/(\\+)('+|[^\\]?)|('+)|./gsu)].map(([part, backslashes, escaped = '', quotes]) => {
+    if (quotes !== undefined) return doubled(quotes, `\\\\{0,${BACKSLASHES_MAX}}`);
     if (backslashes === undefined) return spellings(part, `\\\\{0,${BACKSLASHES_MAX}}`);
     const count = backslashes.length;
-    const next = escaped === '' ? '' : spellings(escaped, '');
-    const asIs = `\\\\{${count},${(BACKSLASHES_MAX + 1) * count + BACKSLASHES_MAX}}${next}`;
+    const asIs = `\\\\{${count},${(BACKSLASHES_MAX + 1) * count + BACKSLASHES_MAX}}${following(escaped, '')}`;
     const encoded = encodings('\\', `\\\\{1,${BACKSLASHES_MAX}}`).map((form) => `(?:${form}){${count}}`);
-    const afterEncoded = escaped === '' ? '' : spellings(escaped, `\\\\{0,${BACKSLASHES_MAX}}`);
-    return `(?:${asIs}|(?:${encoded.join('|')})${afterEncoded})`;
+    return `(?:${asIs}|(?:${encoded.join('|')})${following(escaped, `\\\\{0,${BACKSLASHES_MAX}}`)})`;
   });
+}
+
+/** What comes after backslashes: nothing, a character, or quotes. */
+function following(escaped: string, backslashes: string): string {
+  if (escaped === '') return '';
+  return escaped.startsWith("'") ? doubled(escaped, backslashes) : spellings(escaped, backslashes);
 }
 
 const PLAIN = /^[A-Za-z0-9]$/;
@@ -136,10 +140,14 @@ function spellings(character: string, backslashes: string): string {
   return `(?:${[`${backslashes}${literal}`, ...encodings(character, backslashes), ...more].join('|')})`;
 }
 
-/** SQL writes a quote twice. */
-function doubled(quote: string, count: number): string {
-  const encoded = encodings(quote, `\\\\{1,${BACKSLASHES_MAX}}`).map((form) => `(?:${form}){${count}}`);
-  return `(?:(?:\\\\{0,${BACKSLASHES_MAX}}${quote}){${count},${2 * count}}|${encoded.join('|')})`;
+/** SQL writes each quote of a run twice. The given pattern of backslashes stands before the first. */
+function doubled(quotes: string, backslashes: string): string {
+  const more = quotes.length - 1;
+  const literal = `${backslashes}'(?:\\\\{0,${BACKSLASHES_MAX}}'){${more},${2 * more + 1}}`;
+  const further = encodings("'", `\\\\{1,${BACKSLASHES_MAX}}`);
+  const first = backslashes === '' ? encodings("'", '') : further;
+  const encoded = first.map((form, index) => `(?:${form})(?:${further[index]}){${more}}`);
+  return `(?:${[literal, ...encoded].join('|')})`;
 }
 
 function encodings(character: string, backslashes: string): string[] {

@@ -21,6 +21,8 @@ test.each(Object.entries(SPELLINGS))('a secret is taken out as %s, whatever stan
         [CANARY, '', ''],
         [CANARY, '\\', '\\'],
         [CANARY, '%', '%'],
+        ["Zq7\\'aaaö", '', ''],
+        ["Zq7\\\\'''a'\\b", "'", '\\'],
       ],
     },
   );
