@@ -243,20 +243,7 @@ export class Pipeline {
   }
 
   async #oneSession(source: RunningDriver, sink: RunningDriver, stop: AbortSignal): Promise<SessionEnd> {
-    const {
-      name,
-      run,
-      snapshotMode,
-      flush,
-      windowBytes,
-      untilCaughtUp,
-      log,
-      nowMs,
-      wallMs,
-      store,
-      announced,
-      readBack,
-    } = this.#options;
+    const { name, store, announced, readBack, committed = () => {} } = this.#options;
     this.#again = new AbortController();
     const signal = AbortSignal.any([stop, source.diedSignal, sink.diedSignal, this.#again.signal]);
     this.#sessions++;
@@ -269,20 +256,13 @@ export class Pipeline {
       for (const [role, port] of Object.entries(ports)) refuseTooManyTables(role, port.streamsMax, this.tables.length);
       const end = await runSession(
         {
+          ...this.#options,
           ...ports,
           tables: this.tables,
           writer: name,
-          run,
-          snapshotMode,
-          flush,
-          windowBytes,
-          untilCaughtUp,
-          log,
-          nowMs,
-          wallMs,
           faulted: (table, error) => this.#faulted(table, error),
           announced: (table, plan) => announced(table.name, plan),
-          committed: this.#options.committed ?? (() => {}),
+          committed,
           deadLetters: this.#replays.boxOf(this.#clientOf(sink), ports.sink),
           lettersVoid: (table, before) => {
             if (readBack !== null) this.#replays.removeSoon(readBack, table, before);

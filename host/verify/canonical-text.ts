@@ -1,5 +1,6 @@
 import { kindOf } from '@urutau/contract';
 import { type Data, makeVector, Type } from 'apache-arrow';
+import { dayText, decimalText, uuidText } from '../value-text.ts';
 import { canonicalJson } from './canonical-json.ts';
 import type { Form } from './column-pairs.ts';
 
@@ -42,7 +43,7 @@ function plainWriter(data: Data): (value: unknown, row: number) => string {
     case Type.Decimal:
       return (_, row) => decimalText(unscaled(data.values as Uint32Array, row, bitWidth / 32), scale);
     case Type.Date:
-      return (_, row) => dateText(BigInt((data.values as Int32Array)[row]!));
+      return (_, row) => dayText(BigInt((data.values as Int32Array)[row]!));
     case Type.Time:
       return (_, row) => timeText((data.values as BigInt64Array)[row]! * NANOS_OF_UNIT[unit]!);
     case Type.Timestamp:
@@ -53,7 +54,10 @@ function plainWriter(data: Data): (value: unknown, row: number) => string {
     case Type.FixedSizeBinary: {
       // Without the field's metadata 16 bytes may be a uuid or not; as a text they can only be meant as one.
       const isUuid = kindOf(type) === 'fixed(16)';
-      return (value) => (isUuid ? uuidText(value as Uint8Array) : Buffer.from(value as Uint8Array).toString('hex'));
+      return (value) =>
+        isUuid
+          ? uuidText(Buffer.from(value as Uint8Array).toString('hex'))
+          : Buffer.from(value as Uint8Array).toString('hex');
     }
     case Type.Struct:
     case Type.List:
@@ -85,12 +89,6 @@ function unscaled(values: Uint32Array, row: number, words: number): bigint {
   return BigInt.asIntN(32 * words, value);
 }
 
-function decimalText(value: bigint, scale: number): string {
-  if (scale <= 0) return String(value * 10n ** BigInt(-scale));
-  const digits = String(value < 0n ? -value : value).padStart(scale + 1, '0');
-  return `${value < 0n ? '-' : ''}${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
-}
-
 /** By Arrow's numbers of units: seconds, milli-, micro- and nanoseconds. */
 const NANOS_OF_UNIT: readonly bigint[] = [1_000_000_000n, 1_000_000n, 1_000n, 1n];
 const NANOS_OF_DAY = 86_400_000_000_000n;
@@ -102,7 +100,7 @@ function nanosOf(data: Data, row: number): bigint {
 
 function instantText(nanos: bigint): string {
   const ofDay = ((nanos % NANOS_OF_DAY) + NANOS_OF_DAY) % NANOS_OF_DAY;
-  return `${dateText((nanos - ofDay) / NANOS_OF_DAY)} ${timeText(ofDay)}`;
+  return `${dayText((nanos - ofDay) / NANOS_OF_DAY)} ${timeText(ofDay)}`;
 }
 
 function timeText(nanosOfDay: bigint): string {
@@ -113,26 +111,4 @@ function timeText(nanosOfDay: bigint): string {
     .replace(/0+$/, '');
   const clock = [seconds / 3600n, (seconds / 60n) % 60n, seconds % 60n].map(part).join(':');
   return fraction === '' ? clock : `${clock}.${fraction}`;
-}
-
-/** Of the proleptic Gregorian calendar; a year below 1 has a minus sign, and the year before 1 is 0. */
-function dateText(days: bigint): string {
-  // Eras of 400 years, which begin in March so that a leap day is the last of its year.
-  const shifted = days + 719_468n;
-  const era = (shifted >= 0n ? shifted : shifted - 146_096n) / 146_097n;
-  const ofEra = shifted - era * 146_097n;
-  const yearOfEra = (ofEra - ofEra / 1_460n + ofEra / 36_524n - ofEra / 146_096n) / 365n;
-  const ofYear = ofEra - (365n * yearOfEra + yearOfEra / 4n - yearOfEra / 100n);
-  const fromMarch = (5n * ofYear + 2n) / 153n;
-  const day = ofYear - (153n * fromMarch + 2n) / 5n + 1n;
-  const month = fromMarch < 10n ? fromMarch + 3n : fromMarch - 9n;
-  const year = yearOfEra + era * 400n + (month <= 2n ? 1n : 0n);
-  const digits = String(year < 0n ? -year : year).padStart(4, '0');
-  return `${year < 0n ? '-' : ''}${digits}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}`;
-}
-
-function uuidText(bytes: Uint8Array): string {
-  return Buffer.from(bytes)
-    .toString('hex')
-    .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }

@@ -1,5 +1,6 @@
 import { kindOf, UrutauError } from '@urutau/contract';
 import { type Field, Type } from 'apache-arrow';
+import { dayText, decimalText, floorDiv, uuidText } from '../../value-text.ts';
 import { type BatchColumn, bytesAt, isNull, offsetAt, viewOf } from './batch-columns.ts';
 
 /**
@@ -39,7 +40,7 @@ export function cellJson(column: BatchColumn, row: number): string {
       return JSON.stringify(hex(bytesAt(column, row)));
     case Type.FixedSizeBinary: {
       const digits = hex(buffers[0]!.subarray(row * byteWidth, (row + 1) * byteWidth));
-      return JSON.stringify(isUuid(field) ? digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-') : digits);
+      return JSON.stringify(isUuid(field) ? uuidText(digits) : digits);
     }
     case Type.Date:
       return JSON.stringify(dateText(integerAt(buffers[0]!, row, unit === 0 ? 4 : 8, true), unit));
@@ -85,12 +86,6 @@ function integerAt(bytes: Uint8Array, row: number, width: number, isSigned: bool
   return isSigned ? BigInt.asIntN(8 * width, value) : value;
 }
 
-function decimalText(unscaled: bigint, scale: number): string {
-  if (scale <= 0) return String(unscaled * 10n ** BigInt(-scale));
-  const digits = String(unscaled < 0n ? -unscaled : unscaled).padStart(scale + 1, '0');
-  return `${unscaled < 0n ? '-' : ''}${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
-}
-
 /** Units of Arrow: seconds, milliseconds, microseconds, nanoseconds. */
 function perSecond(unit: number): bigint {
   return 1000n ** BigInt(unit);
@@ -107,26 +102,6 @@ function timeText(count: bigint, unit: number): string {
 
 function dateText(count: bigint, unit: number): string {
   return dayText(unit === 0 ? count : floorDiv(count, 86_400_000n));
-}
-
-/** A day of the proleptic Gregorian calendar, counted from 1970-01-01. */
-function dayText(day: bigint): string {
-  const shifted = day + 719_468n; // from 0000-03-01, so that the leap day ends a year
-  const era = floorDiv(shifted, 146_097n);
-  const ofEra = shifted - era * 146_097n;
-  const yearOfEra = (ofEra - ofEra / 1_460n + ofEra / 36_524n - ofEra / 146_096n) / 365n;
-  const ofYear = ofEra - (365n * yearOfEra + yearOfEra / 4n - yearOfEra / 100n);
-  const shiftedMonth = (5n * ofYear + 2n) / 153n;
-  const dayOfMonth = ofYear - (153n * shiftedMonth + 2n) / 5n + 1n;
-  const month = shiftedMonth < 10n ? shiftedMonth + 3n : shiftedMonth - 9n;
-  const year = yearOfEra + era * 400n + (month <= 2n ? 1n : 0n);
-  const digits = String(year < 0n ? -year : year).padStart(4, '0');
-  return `${year < 0n ? '-' : ''}${digits}-${String(month).padStart(2, '0')}-${String(dayOfMonth).padStart(2, '0')}`;
-}
-
-function floorDiv(a: bigint, b: bigint): bigint {
-  const quotient = a / b;
-  return a % b < 0n ? quotient - 1n : quotient;
 }
 
 function hex(bytes: Uint8Array): string {

@@ -30,19 +30,21 @@ export interface TableTotals {
   quarantined: number;
 }
 
+export const NO_TOTALS: Readonly<TableTotals> = {
+  snapshotRows: 0,
+  inserts: 0,
+  updates: 0,
+  deletes: 0,
+  commits: 0,
+  bytes: 0,
+  truncatesIgnored: 0,
+  quarantined: 0,
+};
+
 /** One table over the whole run: its state, what it has done, and what a person asked of it. */
 export class Table {
   readonly settings: TableSettings;
-  readonly totals: TableTotals = {
-    snapshotRows: 0,
-    inserts: 0,
-    updates: 0,
-    deletes: 0,
-    commits: 0,
-    bytes: 0,
-    truncatesIgnored: 0,
-    quarantined: 0,
-  };
+  readonly totals: TableTotals = { ...NO_TOTALS };
   /** As last committed or read in this run. */
   checkpoint: Checkpoint | null = null;
   /** Rows that its snapshot will have, as far as the source can tell. */

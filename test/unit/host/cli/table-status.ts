@@ -1,4 +1,5 @@
 import type { TableStatus } from '../../../../host/pipeline/status.ts';
+import { NO_TOTALS } from '../../../../host/pipeline/table/table.ts';
 
 /** A table that streams, with changes to it. */
 export function tableStatus(changes: Partial<TableStatus> = {}): TableStatus {
@@ -10,16 +11,7 @@ export function tableStatus(changes: Partial<TableStatus> = {}): TableStatus {
     snapshot: 'done',
     estimatedRows: null,
     offset: null,
-    totals: {
-      snapshotRows: 0,
-      inserts: 0,
-      updates: 0,
-      deletes: 0,
-      commits: 0,
-      bytes: 0,
-      truncatesIgnored: 0,
-      quarantined: 0,
-    },
+    totals: NO_TOTALS,
     lastCommitAt: null,
     lastCommitMillis: null,
     lastCommitTs: null,

@@ -1,4 +1,5 @@
 import type { PipelineStatus, TableStatus } from '../../../../host/pipeline/status.ts';
+import { NO_TOTALS } from '../../../../host/pipeline/table/table.ts';
 import { NO_FAILURES } from '../../../../host/supervisor/failure-reason.ts';
 import type { SupervisorStatus } from '../../../../host/supervisor/supervisor.ts';
 
@@ -57,16 +58,7 @@ export const freshTable: TableStatus = {
   snapshot: 'not begun',
   estimatedRows: null,
   offset: null,
-  totals: {
-    snapshotRows: 0,
-    inserts: 0,
-    updates: 0,
-    deletes: 0,
-    commits: 0,
-    bytes: 0,
-    truncatesIgnored: 0,
-    quarantined: 0,
-  },
+  totals: NO_TOTALS,
   lastCommitAt: null,
   lastCommitMillis: null,
   lastCommitTs: null,
